@@ -32,6 +32,7 @@ KINDS: Mapping[str, str] = {
     "limit": "a limit ended a leg: which (leg, ceiling), seconds",
     "leg-ended": "how: exited or killed, status, cpu_s, seconds, state_bytes, [stderr]",
     "left-behind": "a process outlived its leg: pid, group, in_group, and how it ended",
+    "mode-read": "the mode as read back from the store: asked, found",
     "barrier": "a barrier released its requests: reason (both, ended, timeout)",
     "error": "the trial could not go on as designed: reason",
     "closed": "every process is dead and every socket drained",

@@ -22,6 +22,15 @@ class Audit:
 
 
 @dataclass(frozen=True, slots=True)
+class Readback:
+    """A mode that can be read back from what a run left: an SQLite file's pragma, and what it must be."""
+
+    file: str
+    sqlite_pragma: str
+    expect: str
+
+
+@dataclass(frozen=True, slots=True)
 class LegPlan:
     """One process of the agent.
 
@@ -56,6 +65,7 @@ class TrialPlan:
         environment: variables that every leg gets, e.g. the mode.
         leg_limit_s: seconds that each leg may take.
         cold: execute a new interpreter for each leg.
+        readback: what the harness reads back of the mode when the legs have ended.
     """
 
     id: str
@@ -65,3 +75,4 @@ class TrialPlan:
     environment: Mapping[str, str] = field(default_factory=dict)
     leg_limit_s: float = 60.0
     cold: bool = False
+    readback: Readback | None = None

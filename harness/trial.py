@@ -11,6 +11,7 @@ import contextlib
 import os
 import shutil
 import signal
+import sqlite3
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -101,6 +102,7 @@ async def run_trial(plan: TrialPlan, surroundings: Surroundings) -> History:
         (directory / "home").mkdir()
         await run.stages()
         await run.end_all()
+        run.read_back()
         await trial.close()
     except _CheckFailed:
         await run.end_all()
@@ -598,6 +600,19 @@ class _Run:
                 kernel.send_group(leg.group, signal.SIGKILL)
                 leg.struck = True
                 await self._finish(leg)
+
+    def read_back(self) -> None:
+        """Record the mode as it is found in the store; a store that cannot be read is a fact that is missing."""
+        readback = self._plan.readback
+        if readback is None:
+            return
+        file = self._directory / "work" / readback.file
+        try:
+            with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as connection:
+                row = connection.execute(f"PRAGMA {readback.sqlite_pragma}").fetchone()
+        except sqlite3.Error as error:
+            raise self._failed(f"missing fact: the mode as found in {readback.file} ({error})", None) from error
+        self._record.add("mode-read", pragma=readback.sqlite_pragma, asked=readback.expect, found=str(row[0]))
 
     def end_now(self) -> None:
         """End every leg at once, without waiting for anything but the kernel: the way out when cancelled."""

@@ -1,0 +1,1 @@
+"""What is asked: scenarios, checkers, cells, the runner, results, statistics, publishing, the command line."""

@@ -1,0 +1,269 @@
+"""Adapters: folders under `adapters/`, each described by an `adapter.toml`, found by looking.
+
+Validation is strict and names file and field. This module knows no scenario; it starts nothing.
+"""
+
+from __future__ import annotations
+
+import datetime
+import fnmatch
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import packaging.specifiers
+import packaging.version
+import pydantic
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from arena.words import Anomaly, Verdict
+
+NAME = r"^[a-z][a-z0-9_]*$"
+MODE = r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$"
+KeyUse = Literal["none", "with"]
+
+
+class AdapterError(Exception):
+    """An adapter cannot be used; the text names file and field and says what to do."""
+
+
+def _specifier(text: str) -> str:
+    packaging.specifiers.SpecifierSet(text)
+    return text
+
+
+def _address(text: str) -> str:
+    if not text.startswith("https://"):
+        raise ValueError("an address begins with https://")
+    return text
+
+
+Specifier = Annotated[str, AfterValidator(_specifier)]
+Address = Annotated[str, AfterValidator(_address)]
+Text = Annotated[str, Field(min_length=1)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Version(_Strict):
+    """A version of the framework that is tested, and the lock of its environment."""
+
+    version: Text
+    lock: Text | None = None
+    released: datetime.date | None = None
+    note: str = ""
+
+
+class Recipe(_Strict):
+    """The documented call that resumes a run, with the sentence that documents it."""
+
+    call: Text
+    quote: Text
+    url: Address
+    checked: datetime.date
+    note: str = ""
+
+
+class Readback(_Strict):
+    """How a mode is read back from what a run left behind."""
+
+    file: Text
+    sqlite_pragma: Text
+    expect: Text
+
+
+class Mode(_Strict):
+    """A way to make the framework durable that its docs teach."""
+
+    summary: Text
+    durable: Text
+    versions: Specifier = ""
+    recipe: Recipe | None = None
+    readback: Readback | None = None
+    leg_limit_s: float | None = Field(default=None, gt=0)
+    leg_limit_reason: str = ""
+
+    @pydantic.model_validator(mode="after")
+    def _limit_has_a_reason(self) -> Mode:
+        if self.leg_limit_s is not None and not self.leg_limit_reason:
+            raise ValueError("leg_limit_s needs leg_limit_reason")
+        return self
+
+
+class _Cells(_Strict):
+    """Which cells a sentence is about: globs over modes, scenarios and points, and a range of versions."""
+
+    modes: tuple[Text, ...] = ("*",)
+    scenarios: tuple[Text, ...] = ("*",)
+    points: tuple[Text, ...] = ("*",)
+    keys: tuple[KeyUse, ...] = ("none", "with")
+    versions: Specifier = ""
+
+    def covers(self, version: str, mode: str, scenario: str, point: str, key: KeyUse | None) -> bool:
+        """Return whether a cell is among those meant. `key` is None where a rule counts calls."""
+        return (
+            _any(mode, self.modes)
+            and _any(scenario, self.scenarios)
+            and _any(point, self.points)
+            and (key is None or key in self.keys)
+            and in_range(version, self.versions)
+        )
+
+
+class Unsupported(_Cells):
+    """What the framework lacks: a scenario, or a capability (`tool-call-id`, `approval`)."""
+
+    capability: Text | None = None
+    reason: Text
+    url: Address
+    checked: datetime.date
+
+
+class Promise(_Cells):
+    """A sentence of the docs about an anomaly in some cells."""
+
+    anomalies: tuple[Anomaly, ...]
+    stance: Literal["documents", "contradicts"]
+    quote: Text
+    url: Address
+    checked: datetime.date
+
+
+class Known(_Cells):
+    """A control's verdict, known in advance. The first entry that covers a cell holds."""
+
+    verdict: Verdict
+    anomalies: tuple[Anomaly, ...] = ()
+    score: str | None = None
+
+
+class Issue(_Strict):
+    """A known upstream issue."""
+
+    url: Address
+    title: Text
+
+
+class Adapter(_Strict):
+    """What `adapter.toml` says, and the folder it stands in."""
+
+    folder: Path
+    name: Text
+    package: Text | None = None
+    licence: Text
+    language: Literal["python", "node"] = "python"
+    target: Text
+    home: Address | None = None
+    docs: Address | None = None
+    summary: Text
+    control: bool = False
+    versions: tuple[Version, ...] = Field(min_length=1)
+    modes: dict[Annotated[str, Field(pattern=MODE)], Mode] = Field(min_length=1)
+    unsupported: tuple[Unsupported, ...] = ()
+    promises: tuple[Promise, ...] = ()
+    issues: tuple[Issue, ...] = ()
+    known: tuple[Known, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """The folder's name: how the command line and results call the adapter."""
+        return self.folder.name
+
+    def version(self, version: str) -> Version:
+        """Return a version by its text.
+
+        Raises:
+            AdapterError: the adapter does not list it.
+        """
+        for found in self.versions:
+            if found.version == version:
+                return found
+        listed = ", ".join(v.version for v in self.versions)
+        raise AdapterError(f"{self.id} has no version {version!r}; it lists {listed}")
+
+    def modes_of(self, version: str) -> tuple[str, ...]:
+        """Return the names of the modes that a version has."""
+        return tuple(name for name, mode in self.modes.items() if in_range(version, mode.versions))
+
+    def lacks(
+        self, version: str, mode: str, scenario: str, point: str, capabilities: tuple[str, ...]
+    ) -> Unsupported | None:
+        """Return the entry that says why a scenario, or a capability that it needs, is not supported."""
+        for entry in self.unsupported:
+            named = entry.capability is None or entry.capability in capabilities
+            if named and entry.covers(version, mode, scenario, point, None):
+                return entry
+        return None
+
+    def promise(
+        self, anomaly: Anomaly, version: str, mode: str, scenario: str, point: str, key: KeyUse | None
+    ) -> Promise | None:
+        """Return the sentence about an anomaly in a cell, or None where the docs are silent."""
+        for promise in self.promises:
+            if anomaly in promise.anomalies and promise.covers(version, mode, scenario, point, key):
+                return promise
+        return None
+
+    @pydantic.model_validator(mode="after")
+    def _consistent(self) -> Adapter:
+        if self.control != bool(self.known):
+            raise ValueError("a control, and only a control, lists [[known]] verdicts")
+        if not self.control and any(mode.recipe is None for mode in self.modes.values()):
+            raise ValueError("every mode of a framework needs a [modes.NAME.recipe]")
+        if not (self.folder / self.target).is_file():
+            raise ValueError(f"target: there is no file {self.target}")
+        for version in self.versions:
+            if version.lock is not None and not (self.folder / version.lock).is_file():
+                raise ValueError(f"versions: {version.version}: there is no lock {version.lock}")
+        return self
+
+
+def in_range(version: str, specifier: str) -> bool:
+    """Return whether a version is in a PEP 440 range; the empty range holds every version."""
+    if not specifier:
+        return True
+    return packaging.specifiers.SpecifierSet(specifier).contains(
+        packaging.version.Version(version), prereleases=True
+    )
+
+
+def _any(text: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatch.fnmatchcase(text, pattern) for pattern in patterns)
+
+
+def load_adapter(folder: Path) -> Adapter:
+    """Return the adapter in a folder.
+
+    Raises:
+        AdapterError: there is no `adapter.toml`, it is no TOML, or a field is missing, unknown or wrong.
+    """
+    file = folder / "adapter.toml"
+    shown = f"{folder.parent.name}/{folder.name}/adapter.toml"
+    try:
+        data: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise AdapterError(f"{shown}: there is no such file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise AdapterError(f"{shown}: not valid TOML: {error}") from None
+    try:
+        return Adapter(folder=folder, **data)
+    except pydantic.ValidationError as error:
+        lines = [
+            f"{shown}: {'.'.join(str(part) for part in fault['loc']) or 'as a whole'}: {fault['msg']}"
+            for fault in error.errors()
+        ]
+        raise AdapterError("\n".join(lines)) from None
+    except TypeError as error:
+        raise AdapterError(f"{shown}: {error}") from None
+
+
+def find_adapters(root: Path) -> dict[str, Adapter]:
+    """Return every adapter below `root` (the folder `adapters/`), by name.
+
+    Raises:
+        AdapterError: see `load_adapter`.
+    """
+    folders = sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith((".", "_")))
+    return {folder.name: load_adapter(folder) for folder in folders}

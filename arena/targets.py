@@ -1,0 +1,200 @@
+"""Prepared targets: an adapter's version with its environment, its command and what warm starts preload.
+
+Knows adapters and the harness; knows no scenario's rules.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from arena.adapters import Adapter, AdapterError
+from arena.cells import Shot
+from arena.scenario import Leg
+from harness.environments import Environment, EnvironmentFailed, ensure_environment, own_environment
+from harness.history import History
+from harness.launch import Command, learn_argv
+from harness.model import Ask, Question, Workload
+from harness.plan import Audit, LegPlan, Readback, TrialPlan
+from harness.pool import TrialPool
+
+#: One unharmed run with every tool: what it loads is what warm starts preload.
+_LEARNING = Workload(
+    "learning",
+    (
+        Question(
+            "Do a bit of everything.",
+            (
+                (Ask("lookup", {"fact": "a"}),),
+                (Ask("calculator", {"expression": "1 + 1"}),),
+                (Ask("charge_card", {"order": "order-0", "amount": 1}),),
+                (Ask("send_receipt", {"order": "order-0"}),),
+            ),
+            "done",
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A version of an adapter, ready to run.
+
+    Attributes:
+        adapter: the adapter.
+        version: the version asked for; the harness has read the same from the environment's metadata.
+        environment: its environment.
+        command: how to start it.
+    """
+
+    adapter: Adapter
+    version: str
+    environment: Environment
+    command: Command
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        """SHA-256 of the target's file and of its lock."""
+        return {
+            "target": file_hash(self.adapter.folder / self.adapter.target),
+            "lock": self.environment.lock_digest or "none",
+        }
+
+
+def file_hash(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def tree_hash(folder: Path, pattern: str = "*.py") -> str:
+    """Return the SHA-256 of the files below a folder, names included."""
+    digest = hashlib.sha256()
+    files = (p for p in sorted(folder.rglob(pattern)) if p.is_file() and "__pycache__" not in p.parts)
+    for path in files:
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def prepare(adapter: Adapter, version: str, build: Path) -> Target:
+    """Return a version's target, making its environment first when it is not there.
+
+    Args:
+        adapter: the adapter.
+        version: one of its versions.
+        build: the folder `build/`.
+
+    Raises:
+        EnvironmentFailed: the environment cannot be made, or holds another version than the one asked for.
+    """
+    listed = adapter.version(version)
+    if listed.lock is None:
+        environment = own_environment()
+    else:
+        environment = ensure_environment(
+            build / "environments", f"{adapter.id}-{version}", adapter.folder / listed.lock
+        )
+    if adapter.package is not None:
+        found = environment.version_of(adapter.package)
+        if found != version:
+            raise EnvironmentFailed(
+                f"{adapter.id}@{version}: the environment holds {adapter.package} {found}; correct {listed.lock}"
+            )
+    if adapter.language != "python":
+        raise AdapterError(f"adapters/{adapter.id}/adapter.toml: language: only python targets can run so far")
+    target = (adapter.folder / adapter.target).resolve()
+    command = Command((str(environment.python), str(target)), environment.interpreter)
+    return Target(adapter, version, environment, command)
+
+
+def learn(target: Target, modes: Iterable[str], build: Path, pool: TrialPool) -> Target:
+    """Return the target with the modules that warm starts preload.
+
+    Each mode runs once, unharmed and cold, and the modules it had loaded at its end are kept beside the
+    environment. A mode whose run does not finish teaches nothing; if none does, the target only starts cold.
+    """
+    folder = build / "learned" / f"{target.adapter.id}-{target.version}-{target.environment.lock_digest[:12]}"
+    folder.mkdir(parents=True, exist_ok=True)
+    digest = tree_hash(target.adapter.folder, "*.py")[:12]
+    waiting = {}
+    for mode in modes:
+        file = folder / f"{mode}-{digest}.txt"
+        if not file.exists():
+            fresh = file.with_suffix(".new")
+            fresh.unlink(missing_ok=True)
+            leg = LegPlan("start", Command(learn_argv(target.command, fresh), target.command.interpreter))
+            plan = TrialPlan(
+                f"learn-{target.adapter.id}-{target.version}-{mode}".replace(".", "-"),
+                _LEARNING,
+                ((leg,),),
+                {"a": "1"},
+                {"PLUGPULL_MODE": mode},
+                cold=True,
+            )
+            waiting[mode] = (pool.submit(plan), fresh, file)
+    for future, fresh, file in waiting.values():
+        history = future.result()
+        if _finished(history) and fresh.exists():
+            fresh.replace(file)
+        else:
+            file.write_text("", encoding="utf-8")
+    names: dict[str, None] = {}
+    for mode in sorted(modes):
+        names.update(dict.fromkeys((folder / f"{mode}-{digest}.txt").read_text(encoding="utf-8").split()))
+    if not names:
+        return target
+    return replace(target, command=replace(target.command, preload=tuple(names)))
+
+
+def _finished(history: History) -> bool:
+    ends = history.of("leg-ended")
+    return bool(ends) and ends[-1]["status"] == 0 and bool(history.of("answer")) and not history.of("error")
+
+
+def trial_plan(
+    shot: Shot,
+    number: int,
+    targets: Mapping[tuple[str, str], Target],
+    leg_limit_s: float,
+    *,
+    cold: bool = False,
+    tag: str = "t",
+) -> TrialPlan:
+    """Return the plan of one trial of a shot.
+
+    Args:
+        shot: the coordinates.
+        number: the trial's number, from 0; it chooses the scenario's item.
+        targets: prepared targets by (adapter, version).
+        leg_limit_s: seconds for each leg, unless the mode declares another limit.
+        cold: execute a new interpreter for each leg.
+        tag: begins the trial's id, so that an audit's trials differ from the run's.
+    """
+    mode = shot.adapter.modes[shot.mode]
+    target = targets[shot.adapter.id, shot.version]
+    audit = Audit(shot.version, shot.adapter.package or shot.adapter.id)
+
+    def leg(planned: Leg) -> LegPlan:
+        return LegPlan(
+            planned.word,
+            target.command,
+            audit,
+            tuple(strike.fault(shot.timing) for strike in planned.strikes),
+            {"PLUGPULL_DECISION": planned.decision} if planned.decision else {},
+            planned.only,
+            planned.wakes,
+        )
+
+    item = shot.item(number)
+    readback = mode.readback
+    return TrialPlan(
+        f"{tag}{shot.id}-{number}",
+        item.workload,
+        tuple(tuple(leg(planned) for planned in stage) for stage in shot.case.stages),
+        item.facts,
+        {"PLUGPULL_MODE": shot.mode, **({"PLUGPULL_APPROVAL": "required"} if shot.scenario.approval else {})},
+        mode.leg_limit_s or leg_limit_s,
+        cold,
+        Readback(readback.file, readback.sqlite_pragma, readback.expect) if readback else None,
+    )
