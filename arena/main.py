@@ -46,11 +46,14 @@ def _fail(text: str) -> typer.Exit:
 @app.command(epilog=_RUN_EXAMPLES)
 def run(
     targets: Annotated[
-        list[str] | None, typer.Argument(help="ADAPTER, ADAPTER@VERSION or ADAPTER@all; default: every framework")
+        list[str] | None,
+        typer.Argument(help="ADAPTER, ADAPTER@VERSION or ADAPTER@all; default: every framework"),
     ] = None,
     scenario: Annotated[list[str] | None, typer.Option("--scenario", "-s", help="only this scenario")] = None,
     mode: Annotated[list[str] | None, typer.Option("--mode", "-m", help="only this mode")] = None,
-    at: Annotated[list[str] | None, typer.Option("--at", help="only this point, e.g. after-effect@rest")] = None,
+    at: Annotated[
+        list[str] | None, typer.Option("--at", help="only this point, e.g. after-effect@rest")
+    ] = None,
     trials: Annotated[int, typer.Option(min=1, help="trials a cell; 20 for publishing")] = 5,
     cold: Annotated[bool, typer.Option("--cold", help="execute a new interpreter for each leg")] = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="trials at once; default: cores + 1")] = None,
@@ -94,7 +97,9 @@ def list_() -> None:
 
 @app.command()
 def publish(
-    run_id: Annotated[str | None, typer.Argument(metavar="[RUN]", help="a run's id; default: the last complete run")] = None,
+    run_id: Annotated[
+        str | None, typer.Argument(metavar="[RUN]", help="a run's id; default: the last complete run")
+    ] = None,
     cold: Annotated[int, typer.Option("--audit", min=0, help="cells of each mode that also run cold")] = 2,
 ) -> None:
     """Check the controls, audit warm against cold, and write results/.
@@ -124,13 +129,17 @@ def verify(files: Annotated[list[Path], typer.Argument(help="results files")]) -
             errors.print(f"{file}: {difference}", markup=False)
         wrong += len(differences)
         if not differences:
-            print(f"{file}: {len(results.results)} cells, every verdict follows from its trials and witnesses")
+            print(
+                f"{file}: {len(results.results)} cells, every verdict follows from its trials and witnesses"
+            )
     raise typer.Exit(1 if wrong else 0)
 
 
 @app.command()
 def site(
-    serve: Annotated[bool, typer.Option("--serve", help="serve the built site on a free loopback port")] = False,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="serve the built site on a free loopback port")
+    ] = False,
 ) -> None:
     """Write the pages from results/, adapters/ and scenarios, and build them with MkDocs --strict."""
     from arena.publish.build import build_site, serve_site

@@ -7,7 +7,14 @@ import time
 from collections.abc import Iterator
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from arena.cells import Shot
 from arena.journal import Record
@@ -27,7 +34,9 @@ class _Bar:
 
     def finished(self, shot: Shot, record: Record) -> None:
         del record
-        self._progress.update(self._task, advance=1, description=f"{shot.adapter.id} {shot.mode} {shot.scenario.name}")
+        self._progress.update(
+            self._task, advance=1, description=f"{shot.adapter.id} {shot.mode} {shot.scenario.name}"
+        )
 
 
 class _Lines:
@@ -47,7 +56,8 @@ class _Lines:
             self._said = now
             left = (now - self._began) / self._done * max(0, self._total - self._done)
             self._console.print(
-                f"{self._done} of {self._total} trials, about {_duration(left)} left: {shot.label}", markup=False
+                f"{self._done} of {self._total} trials, about {_duration(left)} left: {shot.label}",
+                markup=False,
             )
 
 

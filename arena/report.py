@@ -41,13 +41,17 @@ def print_results(file: ResultsFile, console: Console) -> None:
         if witness is None or witness in shown:
             continue
         shown[witness] = None
-        console.print(f"\n{r.verdict} {r.target}@{r.version} {r.mode} {r.scenario} {r.point}: {r.detail}", markup=False)
+        console.print(
+            f"\n{r.verdict} {r.target}@{r.version} {r.mode} {r.scenario} {r.point}: {r.detail}", markup=False
+        )
         if len(shown) <= _TIMELINES:
             for line in timeline(file.witnesses[witness]):
                 console.print(f"  {line}", markup=False)
         console.print(f"  reproduce: {r.reproduce}", markup=False)
     counts = {v: sum(r.verdict == v for r in file.results) for v in _STYLE}
-    console.print("\n" + ", ".join(f"{n} {v}" for v, n in counts.items() if n) + f" of {len(file.results)} cells")
+    console.print(
+        "\n" + ", ".join(f"{n} {v}" for v, n in counts.items() if n) + f" of {len(file.results)} cells"
+    )
 
 
 def what(result: Result) -> str:
@@ -87,11 +91,15 @@ def say(kind: str, facts: dict[str, Any]) -> str:
             return f"starts ({facts['word']}, {facts['start']}, pid {facts['pid']})"
         case "model-asked":
             again = ", a retry" if facts["retry"] else ""
-            return f"asks the model, turn {facts['turn']}{again}, {facts['results']} results in the transcript"
+            return (
+                f"asks the model, turn {facts['turn']}{again}, {facts['results']} results in the transcript"
+            )
         case "model-answered":
             if "answer" in facts:
                 return f"the model answers: {facts['answer']}"
-            calls = ", ".join(f"{c[1]}({', '.join(map(str, c[2].values()))}) as {c[0]}" for c in facts["calls"])
+            calls = ", ".join(
+                f"{c[1]}({', '.join(map(str, c[2].values()))}) as {c[0]}" for c in facts["calls"]
+            )
             return f"the model asks for {calls}"
         case "model-refused":
             return f"the model's API refuses the transcript with 400: {facts['text']}"
@@ -106,7 +114,13 @@ def say(kind: str, facts: dict[str, Any]) -> str:
         case "checked":
             return f"check {'holds' if facts['ok'] else 'FAILS'}: {facts['check']}"
         case "struck":
-            rest = "" if "rested" not in facts else " at rest" if facts["rested"] else " without having come to rest"
+            rest = (
+                ""
+                if "rested" not in facts
+                else " at rest"
+                if facts["rested"]
+                else " without having come to rest"
+            )
             return f"is struck{rest}: {facts['action']}, signal {facts.get('signal', 'none')}, group {facts['group']}"
         case "leg-ended":
             return f"ends: {facts['how']} {facts['status']}, {facts['state_bytes']} bytes saved"
@@ -115,7 +129,9 @@ def say(kind: str, facts: dict[str, Any]) -> str:
         case "answer":
             return f"hands in its answer: {facts['text']}"
         case "hello":
-            return "says it is " + ", ".join(f"{k[5:]} {v}" for k, v in facts.items() if k.startswith("said_"))
+            return "says it is " + ", ".join(
+                f"{k[5:]} {v}" for k, v in facts.items() if k.startswith("said_")
+            )
         case "paused":
             return "says that its run waits for a person"
         case "left-behind":

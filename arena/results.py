@@ -45,7 +45,9 @@ class Seen(_Model):
 
     verdict: Verdict = Field(description="the trial's verdict")
     anomalies: tuple[Anomaly, ...] = Field(description="what broke")
-    exits: tuple[str, ...] = Field(description="how each leg ended: `exited 0`, `killed 9`, …; `limit` if one cut it")
+    exits: tuple[str, ...] = Field(
+        description="how each leg ended: `exited 0`, `killed 9`, …; `limit` if one cut it"
+    )
     counts: dict[str, int] = Field(
         description="effects and calls by name and arguments; in a keyed cell, records with one key are one"
     )
@@ -65,7 +67,9 @@ class Trials(_Model):
     differing: bool = Field(description="whether trials differed in verdict or anomalies")
     k: int = Field(description="failed trials among the `n` that the interval is about")
     n: int = Field(description="trials the interval is about: the fresh ones where trials differed, else all")
-    interval: tuple[float, float] | None = Field(description="of the probability of failure; null without trials")
+    interval: tuple[float, float] | None = Field(
+        description="of the probability of failure; null without trials"
+    )
     method: str = Field(description="how the interval was computed")
     score: str | None = Field(default=None, description="`k of 8`: items of which every trial passed")
     outcomes: tuple[Seen, ...] = Field(description="the distinct outcomes, worst first")
@@ -95,7 +99,9 @@ class Result(_Model):
     target: str = Field(description="the adapter's name, or the command given to --agent")
     version: str = Field(description="the framework's version")
     mode: str = Field(description="how the framework is made durable")
-    kill_point: str = Field(description="the scenario's fault point in words; the name stays although not all kill")
+    kill_point: str = Field(
+        description="the scenario's fault point in words; the name stays although not all kill"
+    )
     point: str = Field(description="the point as text, with its timing")
     key: Literal["none", "call-id", "other"] | None = Field(
         description="none: every call is an effect; call-id, other: what kind of key the tool sent; null: calls count"
@@ -103,17 +109,23 @@ class Result(_Model):
     verdict: Verdict = Field(description="the worst verdict seen")
     detail: str = Field(description="the verdict in a sentence")
     anomalies: tuple[Found, ...] = Field(description="what broke, over all trials, with the docs' stance")
-    evidence: dict[str, Any] = Field(description="measured values of the witness; what was not measured is absent")
+    evidence: dict[str, Any] = Field(
+        description="measured values of the witness; what was not measured is absent"
+    )
     trials: Trials = Field(description="repeats, outcomes and a row for each trial")
     legs: tuple[Leg, ...] = Field(description="the legs of the witness")
     boundaries: dict[str, int] | None = Field(default=None, description="found and reached, in kill-anywhere")
     barrier: tuple[str, ...] = Field(default=(), description="release reasons of barriers, in the witness")
-    mode_read: dict[str, str] | None = Field(description="mode asked and found; null if it cannot be read back")
+    mode_read: dict[str, str] | None = Field(
+        description="mode asked and found; null if it cannot be read back"
+    )
     state_bytes: int | None = Field(description="bytes saved when the first leg ended; null when unknown")
     recipe: str | None = Field(description="id of the recipe in `recipes`")
     workload: str = Field(description="id of the workload")
     policy: int = Field(description="number of the scripted model's policy")
-    unsupported: dict[str, str] | None = Field(default=None, description="reason, url and date of UNSUPPORTED")
+    unsupported: dict[str, str] | None = Field(
+        default=None, description="reason, url and date of UNSUPPORTED"
+    )
     hashes: dict[str, str] = Field(description="SHA-256 of target, lock, scenario and harness")
     reproduce: str = Field(description="the command that runs this cell again")
 
@@ -122,7 +134,9 @@ class Run(_Model):
     """The run that a file came from."""
 
     id: str = Field(description="names the run")
-    harness_commit: str = Field(description="commit of plugpull; `-dirty` if files had changed, `unknown` outside git")
+    harness_commit: str = Field(
+        description="commit of plugpull; `-dirty` if files had changed, `unknown` outside git"
+    )
     date: str = Field(description="day the run began, UTC")
     platform: str = Field(description="operating system and processor")
     kernel: str = Field(description="kernel release")
@@ -134,9 +148,15 @@ class Run(_Model):
     sandbox: str = Field(description="what confined the targets")
     leg_limit_s: float = Field(description="seconds each leg may take, unless its mode says otherwise")
     ceiling_s: float = Field(description="seconds after which the run would have been cut")
-    engines: tuple[dict[str, str], ...] = Field(default=(), description="engine servers with versions and timeouts")
-    controls: dict[str, int] | None = Field(description="cells of the controls and how many were as known; null: not run")
-    audit: dict[str, int] | None = Field(description="cells run cold as well and how many agreed; null: not run")
+    engines: tuple[dict[str, str], ...] = Field(
+        default=(), description="engine servers with versions and timeouts"
+    )
+    controls: dict[str, int] | None = Field(
+        description="cells of the controls and how many were as known; null: not run"
+    )
+    audit: dict[str, int] | None = Field(
+        description="cells run cold as well and how many agreed; null: not run"
+    )
 
 
 class Sentence(_Model):
@@ -151,13 +171,16 @@ class Sentence(_Model):
 class ResultsFile(_Model):
     """A whole file: one framework, version and run."""
 
-    schema_: Literal[1] = Field(alias="schema", description="the number changes when a field is removed or changes meaning")
+    schema_: Literal[1] = Field(
+        alias="schema", description="the number changes when a field is removed or changes meaning"
+    )
     run: Run = Field(description="the run")
     results: tuple[Result, ...] = Field(description="the cells")
     recipes: dict[str, Sentence] = Field(default_factory=dict, description="recipes by id")
     promises: dict[str, Sentence] = Field(default_factory=dict, description="promises by id")
     witnesses: dict[str, list[list[Any]]] = Field(
-        default_factory=dict, description="full histories by digest: [seconds, leg, kind, facts] for each event"
+        default_factory=dict,
+        description="full histories by digest: [seconds, leg, kind, facts] for each event",
     )
 
 
@@ -223,7 +246,9 @@ def json_schema() -> str:
 
 def published(root: Path) -> dict[Path, ResultsFile]:
     """Return every results file below `root`, oldest first."""
-    return {path: read_results(path) for path in sorted(root.glob("*/*/*.json"), key=lambda p: (p.stem, str(p)))}
+    return {
+        path: read_results(path) for path in sorted(root.glob("*/*/*.json"), key=lambda p: (p.stem, str(p)))
+    }
 
 
 def frame(root: Path = Path("results"), *, newest_run_only: bool = True) -> pandas.DataFrame:

@@ -23,7 +23,7 @@ from arena.cells import SelectionError, Shot, Wanted, select
 from arena.journal import Journal, JournalError, Record, journals, read_journal
 from arena.progress import progress_to
 from arena.report import junit_report, print_results
-from arena.results import ResultsFile, Run, published, to_text
+from arena.results import Result, ResultsFile, Run, published, to_text
 from arena.runner import CeilingReached, run_shots
 from arena.scenario import Scenario, find_scenarios
 from arena.targets import Target, learn, prepare, tree_hash
@@ -96,7 +96,7 @@ def run_command(root: Path, build: Path, options: RunOptions) -> int:
     else:
         shots = select(options.wanted, adapters, scenarios)
         _refuse_long_limits(shots, options)
-        session = _new_session(root, build, shots, options)
+        session = new_session(root, build, shots, options)
         records = []
         journal = Journal.begin(session.journal, session.plan)
     failures: dict[tuple[str, str], str] = {}
@@ -104,11 +104,14 @@ def run_command(root: Path, build: Path, options: RunOptions) -> int:
         by_shot, targets, failures = execute(root, build, session, options, journal, records, console)
     except CeilingReached:
         console.print(
-            f"the ceiling of {options.ceiling_s:g} s was reached; go on with: plugpull run --continue", style="bold"
+            f"the ceiling of {options.ceiling_s:g} s was reached; go on with: plugpull run --continue",
+            style="bold",
         )
         return 2
     except KeyboardInterrupt:
-        console.print(f"\nstopped; every agent has been ended. Go on with: plugpull run --continue  (run {session.id})")
+        console.print(
+            f"\nstopped; every agent has been ended. Go on with: plugpull run --continue  (run {session.id})"
+        )
         return 130
     finally:
         journal.close()
@@ -210,7 +213,7 @@ def results_file(
 ) -> ResultsFile:
     """Return the results of a session, of one adapter and version if `only` is given."""
     sentences, witnesses = Sentences(), dict[str, list[list[Any]]]()
-    results = []
+    results: list[Result] = []
     for shot in session.shots:
         key = (shot.adapter.id, shot.version)
         if key not in targets or (only is not None and key != only):
@@ -290,11 +293,18 @@ def commit_of(root: Path) -> str:
 
 def code_hash(root: Path) -> str:
     """Return the hash of everything that decides what a trial does and how it is judged."""
-    parts = [tree_hash(root / "harness"), tree_hash(root / "arena" / "scenarios"), tree_hash(root / "adapters", "*")]
+    parts = [
+        tree_hash(root / "harness"),
+        tree_hash(root / "arena" / "scenarios"),
+        tree_hash(root / "adapters", "*"),
+    ]
     return "-".join(part[:12] for part in parts)
 
 
-def _new_session(root: Path, build: Path, shots: tuple[Shot, ...], options: RunOptions) -> Session:
+def new_session(
+    root: Path, build: Path, shots: tuple[Shot, ...], options: RunOptions, folder: str = "runs"
+) -> Session:
+    """Return a new run: its id, what it will do, and where its journal is going to be."""
     import tempfile
 
     now = datetime.datetime.now(datetime.UTC)
@@ -312,7 +322,7 @@ def _new_session(root: Path, build: Path, shots: tuple[Shot, ...], options: RunO
         "load": round(os.getloadavg()[0], 2),
         "began": time.time(),
     }
-    return Session(run_id, shots, plan, build / "runs" / f"{run_id}.jsonl")
+    return Session(run_id, shots, plan, build / folder / f"{run_id}.jsonl")
 
 
 def open_session(
@@ -358,5 +368,3 @@ def _options_of(session: Session, options: RunOptions) -> RunOptions:
         junit=options.junit,
         strict=options.strict,
     )
-
-

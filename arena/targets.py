@@ -36,6 +36,8 @@ _LEARNING = Workload(
         ),
     ),
 )
+#: Folders that tools leave beside sources.
+_PASSED_OVER = frozenset(("__pycache__", ".mypy_cache", ".ruff_cache"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,9 @@ def file_hash(path: Path) -> str:
 def tree_hash(folder: Path, pattern: str = "*.py") -> str:
     """Return the SHA-256 of the files below a folder, names included."""
     digest = hashlib.sha256()
-    files = (p for p in sorted(folder.rglob(pattern)) if p.is_file() and "__pycache__" not in p.parts)
+    files = (
+        p for p in sorted(folder.rglob(pattern)) if p.is_file() and not _PASSED_OVER.intersection(p.parts)
+    )
     for path in files:
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
@@ -102,7 +106,9 @@ def prepare(adapter: Adapter, version: str, build: Path) -> Target:
                 f"{adapter.id}@{version}: the environment holds {adapter.package} {found}; correct {listed.lock}"
             )
     if adapter.language != "python":
-        raise AdapterError(f"adapters/{adapter.id}/adapter.toml: language: only python targets can run so far")
+        raise AdapterError(
+            f"adapters/{adapter.id}/adapter.toml: language: only python targets can run so far"
+        )
     target = (adapter.folder / adapter.target).resolve()
     command = Command((str(environment.python), str(target)), environment.interpreter)
     return Target(adapter, version, environment, command)

@@ -92,7 +92,7 @@ class Repeats:
 def repeats(
     rows: Sequence[tuple[Verdict, tuple[Anomaly, ...], int, int]], planned: int, items: int, *, scored: bool
 ) -> Repeats:
-    """Return what follows from a cell's trials.
+    """Return what follows from a cell's trials. A cell with fewer judged trials than planned is an ERROR.
 
     Args:
         rows: (verdict, anomalies, item, round) of every trial.
@@ -107,7 +107,8 @@ def repeats(
     differing = len({(row[0], row[1]) for row in good}) > 1
     fresh = [row for row in good if row[3] == 2]
     about = fresh or good
-    verdict: Verdict = "ERROR" if errors or not good else worst([row[0] for row in good])
+    missing = len(fresh) < FRESH if fresh else len(good) < planned
+    verdict: Verdict = "ERROR" if errors or missing or not good else worst([row[0] for row in good])
     found = {anomaly for row in good for anomaly in row[1]}
     first = {item: True for item in range(items)}
     for row in good:
@@ -157,7 +158,7 @@ def _cell(
         None if key is None else "none" if key == "none" else "call-id" if kinds <= {"call-id"} else "other"
     )
     if lacking is not None:
-        return _unsupported(shot, key, shown_key, planned, hashes, sentences)
+        return _unsupported(shot, key, shown_key, hashes, sentences)
     judged = [(record, record.judged[key or "calls"]) for record in records]
     what = repeats(
         [(j.verdict, j.anomalies, r.item, r.round) for r, j in judged],
@@ -245,7 +246,6 @@ def _unsupported(
     shot: Shot,
     key: KeyUse | None,
     shown_key: Literal["none", "call-id", "other"] | None,
-    planned: int,
     hashes: Mapping[str, str],
     sentences: Sentences,
 ) -> Result:

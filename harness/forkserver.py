@@ -20,20 +20,22 @@ import socket
 import sys
 import types
 import warnings
+from typing import Any, Dict, List, Optional, Set, Tuple
 
+Control = socket.socket
 _BUFFER = 1 << 20
 
 
-def _receive(control):
+def _receive(control: Control) -> Tuple[Optional[Dict[str, Any]], List[int]]:
     data, fds, _, _ = socket.recv_fds(control, _BUFFER, 4)
     return (json.loads(data) if data else None), list(fds)
 
 
-def _answer(control, **facts):
+def _answer(control: Control, **facts: Any) -> None:
     control.send(json.dumps(facts).encode())
 
 
-def _preload(names):
+def _preload(names: List[str]) -> List[str]:
     missing = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -45,7 +47,7 @@ def _preload(names):
     return missing
 
 
-def _complete_models():
+def _complete_models() -> None:
     """Finish the pydantic models that their packages left to be finished on first use: definitions, no instance."""
     base = getattr(sys.modules.get("pydantic"), "BaseModel", None)
     queue = [base] if base is not None else []
@@ -57,12 +59,12 @@ def _complete_models():
                 model.model_rebuild(raise_errors=False)
 
 
-def _open_descriptors():
+def _open_descriptors() -> Set[int]:
     # the listing's own descriptor is closed by the time it is looked at
     return {int(name) for name in os.listdir("/proc/self/fd") if os.path.lexists("/proc/self/fd/" + name)}
 
 
-def _unfit(known):
+def _unfit(known: Set[int]) -> Optional[str]:
     """Why a warm child must not be forked now, or None."""
     threads = len(os.listdir("/proc/self/task"))
     if threads != 1:
@@ -73,7 +75,7 @@ def _unfit(known):
     return None
 
 
-def _fork_leader(close):
+def _fork_leader(close: List[int]) -> int:
     """Fork an orphan that leads its own session; return its pid in the server and 0 in the orphan."""
     reader, writer = os.pipe()
     middle = os.fork()
@@ -95,7 +97,7 @@ def _fork_leader(close):
     return int(text)
 
 
-def _become(job, fds):
+def _become(job: Dict[str, Any], fds: List[int]) -> None:
     """Turn the forked child into the leg that the job describes, up to its first instruction."""
     null = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((null, 0), (fds[0], 1), (fds[1], 2)):
@@ -115,7 +117,7 @@ def _become(job, fds):
         sys.modules["numpy"].random.seed()
 
 
-def _end_warm(module, ended):
+def _end_warm(module: types.ModuleType, ended: Dict[str, int]) -> None:
     """End a warm leg: the last of the exit functions, after the target's own and after its threads.
 
     What the target made is taken down as at any end of an interpreter; the 1,700 modules that the server had
@@ -132,13 +134,13 @@ def _end_warm(module, ended):
     os._exit(status)
 
 
-def _run(code, module, ended):
+def _run(code: types.CodeType, module: types.ModuleType, ended: Dict[str, int]) -> None:
     """Run the target and note the status that it ends with."""
     try:
         exec(code, module.__dict__)
     except SystemExit as leaving:
-        code = leaving.code
-        ended["status"] = 0 if code is None else code & 0xFF if isinstance(code, int) else 1
+        status = leaving.code
+        ended["status"] = 0 if status is None else status & 0xFF if isinstance(status, int) else 1
         raise
     except Exception:
         ended["status"] = 1
@@ -146,7 +148,7 @@ def _run(code, module, ended):
     ended["status"] = 0
 
 
-def serve(control):
+def serve(control: Control) -> Optional[Dict[str, Any]]:
     """Serve until the harness hangs up. In a warm child: return the job that is now to be run."""
     config, _ = _receive(control)
     if config is None:
@@ -157,7 +159,7 @@ def serve(control):
         _complete_models()
     gc.collect()
     gc.freeze()
-    alive = {}
+    alive: Dict[int, int] = {}
     known = _open_descriptors()
     _answer(control, ready=os.getpid(), missing=missing, unfit=_unfit(known))
     while True:
@@ -200,20 +202,20 @@ def serve(control):
         _answer(control, pid=pid)
 
 
-def as_main(argv):
+def as_main(argv: List[str]) -> Tuple[types.CodeType, types.ModuleType]:
     """Make a `__main__` module for a target, as the interpreter would for `python TARGET ...`."""
     path = argv[0]
     sys.argv = list(argv)
     sys.path.insert(0, os.path.dirname(path))
     module = types.ModuleType("__main__")
     module.__file__ = path
-    module.__builtins__ = __builtins__
+    module.__dict__["__builtins__"] = __builtins__
     sys.modules["__main__"] = module
     with open(path, "rb") as file:
         return compile(file.read(), path, "exec", dont_inherit=True), module
 
 
-def _write_modules(path):
+def _write_modules(path: str) -> None:
     """Write the names of the installed and standard modules that a finished run has loaded, in their order."""
     names = []
     for name, module in list(sys.modules.items()):
@@ -242,7 +244,7 @@ if __name__ == "__main__":
             sys.path[:0] = _job["path"]
     if _job is not None:
         _code, _module = as_main(_job["argv"])
-        _ended = {}
+        _ended: Dict[str, int] = {}
         if not _learn:
             atexit.register(_end_warm, _module, _ended)
         _run(_code, _module, _ended)

@@ -14,8 +14,11 @@ import signal
 import socket
 import struct
 import sys
+from asyncio.trsock import TransportSocket
 from dataclasses import dataclass
 
+#: A connection: of our own, or as asyncio shows one.
+Connection = socket.socket | TransportSocket
 LINUX = sys.platform == "linux"
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -118,7 +121,7 @@ def send_group(group: int, signum: int) -> None:
 # --- who is at the other end of a connection ---------------------------------------------------------
 
 
-def peer_pid(connection: socket.socket) -> int:
+def peer_pid(connection: Connection) -> int:
     """Return the pid that connected a Unix socket (`SO_PEERCRED`; `LOCAL_PEERPID` on macOS)."""
     if LINUX:
         raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
@@ -139,7 +142,9 @@ class SocketDiagnosis:
         if not LINUX:
             raise FactMissing(f"{sys.platform} does not report who holds a connection's other end")
         netlink_sock_diag = 4
-        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC, netlink_sock_diag)
+        self._socket = socket.socket(
+            socket.AF_NETLINK, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC, netlink_sock_diag
+        )
         self._socket.settimeout(2)
         self._sequence = 0
 
@@ -147,7 +152,7 @@ class SocketDiagnosis:
         """Give the netlink socket back."""
         self._socket.close()
 
-    def peer_inode(self, connection: socket.socket) -> int:
+    def peer_inode(self, connection: Connection) -> int:
         """Return the inode of the other end of a Unix or a TCP connection.
 
         Raises:
@@ -176,7 +181,15 @@ class SocketDiagnosis:
     def _unix_peer(self, inode: int) -> int:
         reply = self._ask(
             struct.pack(
-                "=BBHIIIII", socket.AF_UNIX, 0, 0, _ALL_STATES, inode, _UDIAG_SHOW_PEER, _NO_COOKIE, _NO_COOKIE
+                "=BBHIIIII",
+                socket.AF_UNIX,
+                0,
+                0,
+                _ALL_STATES,
+                inode,
+                _UDIAG_SHOW_PEER,
+                _NO_COOKIE,
+                _NO_COOKIE,
             )
         )
         offset = 16
@@ -189,7 +202,7 @@ class SocketDiagnosis:
             offset += max(4, (length + 3) & ~3)
         raise FactMissing("sock_diag: the connection has no other end any more")
 
-    def _inet_inode(self, connection: socket.socket) -> int:
+    def _inet_inode(self, connection: Connection) -> int:
         here, there = connection.getsockname(), connection.getpeername()
         family = connection.family
         identity = struct.pack(

@@ -164,7 +164,9 @@ class Launcher:
             try:
                 socket.send_fds(server.control, [json.dumps(job).encode()], list(output))
             except OSError as error:
-                raise LaunchError(f"cannot start {job['argv'][0]}: the fork server has ended ({error})") from error
+                raise LaunchError(
+                    f"cannot start {job['argv'][0]}: the fork server has ended ({error})"
+                ) from error
             return await _reply(server.control, _FORK_LIMIT_S, job["argv"][0])
 
     def close(self) -> None:

@@ -13,7 +13,6 @@ import shutil
 import signal
 import sqlite3
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -150,7 +149,9 @@ class _Run:
                 if leg.cut == "ceiling":
                     raise self._failed("the run's ceiling cut this trial", leg.index)
                 if not self._any_strike and any(s.fault.action != "meet" for s in leg.world.strikes):
-                    raise self._failed(f"the leg ended before its point was reached: {leg.plan.faults[0]}", leg.index)
+                    raise self._failed(
+                        f"the leg ended before its point was reached: {leg.plan.faults[0]}", leg.index
+                    )
                 if not self._any_strike and leg.cut == "leg" and self._strikes_planned:
                     raise self._failed("a leg met its own limit before the first fault struck", leg.index)
 
@@ -199,7 +200,12 @@ class _Run:
         null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
         try:
             launched = await self._around.launcher.launch(
-                plan.command, plan.word, environment, self._directory / "work", (null, output), cold=self._plan.cold
+                plan.command,
+                plan.word,
+                environment,
+                self._directory / "work",
+                (null, output),
+                cold=self._plan.cold,
             )
         finally:
             os.close(output)
@@ -260,7 +266,11 @@ class _Run:
     def _cut(self, leg: _Leg) -> None:
         leg.cut = "ceiling" if time.monotonic() >= self._around.ceiling else "leg"
         self._record.add(
-            "limit", leg.index, which=leg.cut, seconds=round(time.monotonic() - leg.began, 3), limit_s=leg.limit_s
+            "limit",
+            leg.index,
+            which=leg.cut,
+            seconds=round(time.monotonic() - leg.began, 3),
+            limit_s=leg.limit_s,
         )
         kernel.send_group(leg.group, signal.SIGKILL)
 
@@ -323,7 +333,12 @@ class _Run:
         ended_by = "harness" if grace_s == 0.0 or time.monotonic() >= until else "itself"
         for line in mine.values():
             self._record.add(
-                "left-behind", leg.index, pid=line.pid, group=line.group, in_group=line.group == leg.group, ended=ended_by
+                "left-behind",
+                leg.index,
+                pid=line.pid,
+                group=line.group,
+                in_group=line.group == leg.group,
+                ended=ended_by,
             )
 
     def _left_behind(self, leg: _Leg) -> list[kernel.ProcessLine]:
@@ -346,7 +361,9 @@ class _Run:
             line = queue.pop()
             if line.pid in found or (
                 line.state not in "ZX"
-                and not any(other.group in (line.group, line.session) for other in self._legs if other is not leg)
+                and not any(
+                    other.group in (line.group, line.session) for other in self._legs if other is not leg
+                )
                 and kernel.mentions(line.pid, needle)
             ):
                 found[line.pid] = line
@@ -439,16 +456,20 @@ class _Run:
     def _check_open(self, leg: _Leg, strike: Strike) -> None:
         alive = not leg.ended.is_set() and kernel.peek_ended(leg.pidfd) is None
         still_open = not any(hold.gone.is_set() for hold in strike.holds)
-        self._check(leg, "the agent runs and its request is open", alive and still_open, alive=alive, open=still_open)
+        self._check(
+            leg, "the agent runs and its request is open", alive and still_open, alive=alive, open=still_open
+        )
 
     def _check_holders(self, leg: _Leg, strike: Strike) -> None:
         """Check that everyone who has the other end of a held connection open is in the leg's group."""
         expected = leg.plan.command.interpreter
         for hold in strike.holds:
             try:
-                inode = self._around.world.diagnosis.peer_inode(hold.connection)  # type: ignore[arg-type]  # has what it needs of a socket
+                inode = self._around.world.diagnosis.peer_inode(hold.connection)
             except (kernel.FactMissing, OSError) as error:
-                raise self._failed(f"missing fact: who holds the held request ({error})", leg.index) from error
+                raise self._failed(
+                    f"missing fact: who holds the held request ({error})", leg.index
+                ) from error
             found = kernel.holders(inode)
             self._check(
                 leg,
@@ -514,7 +535,11 @@ class _Run:
         stopped = await _until(lambda: kernel.peek_stopped(leg.pidfd))
         states = {line.state for line in kernel.processes() if line.group == leg.group}
         self._check(
-            leg, "the wait status says stopped", stopped and states <= {"T"}, states=sorted(states), stopped=stopped
+            leg,
+            "the wait status says stopped",
+            stopped and states <= {"T"},
+            states=sorted(states),
+            stopped=stopped,
         )
         leg.stopped.set()
 
@@ -585,7 +610,9 @@ class _Run:
         done, _ = await asyncio.wait(waits, timeout=BARRIER_LIMIT_S, return_when=asyncio.FIRST_COMPLETED)
         for task in waits:
             task.cancel()
-        met = any(s.ready.is_set() for other in others for s in other.world.strikes if s.fault.action == "meet")
+        met = any(
+            s.ready.is_set() for other in others for s in other.world.strikes if s.fault.action == "meet"
+        )
         reason = "met" if met else "other-ended" if done else "timeout"
         self._record.add("barrier", leg.index, reason=reason)
         for hold in strike.holds:
@@ -611,7 +638,9 @@ class _Run:
             with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as connection:
                 row = connection.execute(f"PRAGMA {readback.sqlite_pragma}").fetchone()
         except sqlite3.Error as error:
-            raise self._failed(f"missing fact: the mode as found in {readback.file} ({error})", None) from error
+            raise self._failed(
+                f"missing fact: the mode as found in {readback.file} ({error})", None
+            ) from error
         self._record.add("mode-read", pragma=readback.sqlite_pragma, asked=readback.expect, found=str(row[0]))
 
     def end_now(self) -> None:
@@ -638,4 +667,3 @@ async def _until(true: Any) -> bool:
 
 def _bytes_in(directory: Path) -> int:
     return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
-

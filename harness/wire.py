@@ -30,9 +30,11 @@ def chat_messages(body: Mapping[str, Any]) -> tuple[Message, ...]:
 def _chat_message(row: Any) -> Message:
     if not isinstance(row, dict) or not isinstance(row.get("role"), str):
         raise Refused("no-role", "A message must be an object with a 'role'.")
-    role = {"developer": "system"}.get(row["role"], row["role"])
+    role: str = "system" if row["role"] == "developer" else row["role"]
     calls = tuple(
-        Call(str(call.get("id", "")), str(call["function"]["name"]), _arguments(call["function"]["arguments"]))
+        Call(
+            str(call.get("id", "")), str(call["function"]["name"]), _arguments(call["function"]["arguments"])
+        )
         for call in row.get("tool_calls") or ()
     )
     return Message(role, _text(row.get("content")), calls, str(row.get("tool_call_id", "")))
@@ -117,5 +119,12 @@ def chat_stream(turn: Turn, reply_id: str, with_usage: bool) -> Iterator[bytes]:
 def refusal(refused: Refused) -> bytes:
     """Return the body of the 400 that the real API gives for a broken transcript."""
     return json.dumps(
-        {"error": {"message": str(refused), "type": "invalid_request_error", "param": "messages", "code": None}}
+        {
+            "error": {
+                "message": str(refused),
+                "type": "invalid_request_error",
+                "param": "messages",
+                "code": None,
+            }
+        }
     ).encode()

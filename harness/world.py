@@ -258,7 +258,9 @@ class LegWorld:
             await self._arrive_and_hold(exchange, "answer", "", {})
             return web.Response(text="noted")
         if what == "hello":
-            record("hello", self.index, pid=pid, **{f"said_{key}": str(value) for key, value in facts.items()})
+            record(
+                "hello", self.index, pid=pid, **{f"said_{key}": str(value) for key, value in facts.items()}
+            )
             return web.Response(text="noted")
         return web.Response(status=404, text=f"the provider has no {request.path}")
 
@@ -274,9 +276,7 @@ class LegWorld:
         )
         await self._hold(exchange, "after")
         reply = self._trial.result(name, arguments, "done")
-        self._trial.recorder.add(
-            "answered", self.index, what="effect", name=name, arguments=arguments, n=n
-        )
+        self._trial.recorder.add("answered", self.index, what="effect", name=name, arguments=arguments, n=n)
         return web.Response(text=reply)
 
     async def _call(
@@ -289,9 +289,7 @@ class LegWorld:
         except ValueError as error:
             return web.Response(status=400, text=str(error))
         await self._hold(exchange, "after")
-        self._trial.recorder.add(
-            "answered", self.index, what="call", name=tool, arguments=arguments, n=n
-        )
+        self._trial.recorder.add("answered", self.index, what="call", name=tool, arguments=arguments, n=n)
         return web.Response(text=self._trial.result(tool, arguments, value))
 
     def _arrived(
@@ -402,9 +400,7 @@ class LegWorld:
 class TrialWorld:
     """What all legs of one trial share: the history, the workload, and what the provider has recorded."""
 
-    def __init__(
-        self, world: World, trial_id: str, workload: Workload, facts: Mapping[str, str]
-    ) -> None:
+    def __init__(self, world: World, trial_id: str, workload: Workload, facts: Mapping[str, str]) -> None:
         self.world = world
         self.id = trial_id
         self.workload = workload
@@ -459,7 +455,9 @@ class TrialWorld:
         if all(drained):
             self.recorder.add("closed", drained=len(drained))
         else:
-            self.recorder.add("error", reason="a provider socket was not drained although its callers are dead")
+            self.recorder.add(
+                "error", reason="a provider socket was not drained although its callers are dead"
+            )
         self.world.forget(self.id)
 
 

@@ -49,9 +49,7 @@ SCENARIO = Scenario(
     question="does finished work run again?",
     group="finished work",
     items=tuple(_item(number, *job) for number, job in enumerate(_JOBS, 1)),
-    cases=(
-        Case("after-lookups", "model#3", ((Leg("start", (Strike(("model#3",)),)),), (Leg("resume"),))),
-    ),
+    cases=(Case("after-lookups", "model#3", ((Leg("start", (Strike(("model#3",)),)),), (Leg("resume"),))),),
     rules=(calls_exactly_once, answer_is_right, resume_ends),
     keys="calls",
     scored=True,
