@@ -151,17 +151,19 @@ def effects_exactly_once(history: History, trial: Trial) -> Found:
 
 
 def _asked_anew(history: History, name: str) -> bool:
-    """Return whether the model made an unfinished call again in a later leg, under a new id."""
-    finished = finished_calls(history)
-    if name in finished:
-        return False
-    legs = {
-        event.leg
-        for event in history.of("model-answered")
-        for _, tool, arguments in event.facts.get("calls", ())
-        if identity(tool, arguments) == name
-    }
-    return len(legs) > 1
+    """Return whether the model, in a later leg, made a call again that had not finished by then."""
+    finished = finished_calls(history).get(name)
+    first_leg: int | None = None
+    for position, event in enumerate(history):
+        if event.kind != "model-answered" or event.leg is None:
+            continue
+        if not any(identity(tool, arguments) == name for _, tool, arguments in event.facts.get("calls", ())):
+            continue
+        if first_leg is None:
+            first_leg = event.leg
+        elif event.leg > first_leg:
+            return finished is None or finished[1] > position
+    return False
 
 
 def nothing_finished_runs_again(history: History, _: Trial) -> Found:

@@ -104,7 +104,9 @@ def check_controls(
     names = tuple(name for name, adapter in adapters.items() if adapter.control)
     if not names:
         raise AdapterError("adapters/: there is no control; results cannot be published without one")
-    controls = replace(options, wanted=Wanted(names), trials=CONTROL_TRIALS, cold=False)
+    # most of a control's time is waiting for limits, so more of them run at once
+    jobs = 3 * options.jobs
+    controls = replace(options, wanted=Wanted(names), trials=CONTROL_TRIALS, cold=False, jobs=jobs)
     shots = select(controls.wanted, adapters, find_scenarios())
     session = new_session(root, build, shots, controls, folder="controls")
     journal = Journal.begin(session.journal, session.plan)

@@ -245,13 +245,14 @@ def holders(inode: int) -> tuple[Member, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ProcessLine:
-    """The part of `/proc/<pid>/stat` that tells who belongs to whom."""
+    """The part of `/proc/<pid>/stat` that tells who belongs to whom; `started` counts clock ticks since boot."""
 
     pid: int
     state: str
     parent: int
     group: int
     session: int
+    started: int
 
 
 def process_line(pid: int) -> ProcessLine | None:
@@ -261,8 +262,10 @@ def process_line(pid: int) -> ProcessLine | None:
             text = file.read()
     except OSError:
         return None
-    state, parent, group, session = text[text.rindex(b")") + 2 :].split(b" ", 4)[:4]
-    return ProcessLine(pid, state.decode(), int(parent), int(group), int(session))
+    fields = text[text.rindex(b")") + 2 :].split(b" ", 20)
+    return ProcessLine(
+        pid, fields[0].decode(), int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19])
+    )
 
 
 def processes() -> tuple[ProcessLine, ...]:
@@ -284,13 +287,13 @@ def executable(pid: int) -> str | None:
         return None
 
 
-def mentions(pid: int, needle: bytes) -> bool:
-    """Return whether a process was started with `needle` somewhere in its environment."""
+def environment_block(pid: int) -> bytes:
+    """Return the environment that a process was executed with, as the kernel shows it; empty if it does not."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
-            return needle in file.read()
+            return file.read()
     except OSError:
-        return False
+        return b""
 
 
 def activity(pids: tuple[int, ...]) -> tuple[tuple[int, str], ...] | None:

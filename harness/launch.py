@@ -19,6 +19,8 @@ from typing import Any, Literal
 
 StartKind = Literal["warm", "cold"]
 _FORKSERVER = Path(__file__).with_name("forkserver.py")
+#: Length of the marker by which the processes of a trial are found, `PLUGPULL_LEG`.
+MARKER_LENGTH = 32
 CLIENT_DIRECTORY = Path(__file__).with_name("client")
 _READY_LIMIT_S = 180.0
 _FORK_LIMIT_S = 60.0
@@ -141,6 +143,7 @@ class Launcher:
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         here.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
         environment = base_environment(self._home, Path(python).parent)
+        environment["PLUGPULL_LEG"] = "-" * MARKER_LENGTH
         if seed != "bare":
             environment["PYTHONHASHSEED"] = seed
         with there:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import secrets
 import shutil
 import signal
 import sqlite3
@@ -20,7 +21,7 @@ from typing import Any
 from harness import kernel
 from harness.faults import Fault
 from harness.history import History
-from harness.launch import Launched, Launcher, LaunchError, base_environment, open_output
+from harness.launch import MARKER_LENGTH, Launched, Launcher, LaunchError, base_environment, open_output
 from harness.plan import LegPlan, TrialPlan
 from harness.world import LegWorld, Recorder, Strike, TrialWorld, World
 
@@ -49,6 +50,7 @@ class Surroundings:
         directory: where trials keep their working directories.
         ceiling: the instant (`time.monotonic()`) at which everything is cut.
         scrub: (text, placeholder) pairs: paths of this machine that must not get into evidence.
+        sessions: sessions of all legs of the run.
     """
 
     world: World
@@ -56,6 +58,7 @@ class Surroundings:
     directory: Path
     ceiling: float
     scrub: tuple[tuple[str, str], ...] = ()
+    sessions: set[int] = field(default_factory=set)
 
 
 class _CheckFailed(Exception):
@@ -74,6 +77,7 @@ class _Leg:
     began: float
     stderr: Path
     limit_s: float
+    started: int
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
     struck: bool = False
@@ -130,7 +134,7 @@ class _Run:
         self._directory = directory
         self._legs: list[_Leg] = []
         self._any_strike = False
-        self._first_strike_done = False
+        self._marker = secrets.token_hex(MARKER_LENGTH // 2)
 
     # --- stages --------------------------------------------------------------------------------------
 
@@ -188,6 +192,7 @@ class _Run:
         environment = {
             **base_environment(home, programs),
             **self._plan.environment,
+            "PLUGPULL_LEG": self._marker,
             "PLUGPULL_PROVIDER": str(world.path),
             "PLUGPULL_WORKDIR": str(self._directory / "work"),
             "PLUGPULL_PROMPT": self._plan.workload.questions[0].prompt,
@@ -219,7 +224,9 @@ class _Run:
             began=time.monotonic(),
             stderr=stderr,
             limit_s=self._plan.leg_limit_s,
+            started=line.started if (line := kernel.process_line(launched.pid)) else 0,
         )
+        self._around.sessions.add(launched.pid)
         self._legs.append(leg)
         asyncio.get_running_loop().add_reader(leg.pidfd, leg.ended.set)
         self._record.add(
@@ -342,33 +349,41 @@ class _Run:
             )
 
     def _left_behind(self, leg: _Leg) -> list[kernel.ProcessLine]:
-        """Return the processes of a leg besides its leader: its group and session, and who left them."""
+        """Return the processes of a leg besides its leader: its group and session, and those who left them.
+
+        Who left is found by the trial's marker in its environment block. An orphan without any marker has wiped
+        its environment; if it is younger than the leg, it is taken for the leg's: rather one too many than a
+        late charge unseen.
+        """
         lines = kernel.processes()
+        leaders = {other.launched.pid for other in self._legs}
         found = {
             line.pid: line
             for line in lines
-            if line.pid != leg.launched.pid and leg.launched.pid in (line.group, line.session)
+            if line.pid not in leaders and leg.launched.pid in (line.group, line.session)
         }
-        others = {other.launched.pid for other in self._legs}
-        here = os.getpid()
-        needle = str(self._directory).encode()
-        known = self._around.launcher.pids
         children: dict[int, list[kernel.ProcessLine]] = {}
         for line in lines:
             children.setdefault(line.parent, []).append(line)
-        queue = [line for line in children.get(here, ()) if line.pid not in known and line.pid not in others]
+        others = {other.group for other in self._legs if other is not leg and not other.finished}
+        known = self._around.launcher.pids | leaders
+        queue = [line for line in children.get(os.getpid(), ()) if line.pid not in known]
         while queue:
             line = queue.pop()
-            if line.pid in found or (
-                line.state not in "ZX"
-                and not any(
-                    other.group in (line.group, line.session) for other in self._legs if other is not leg
-                )
-                and kernel.mentions(line.pid, needle)
-            ):
+            if line.pid in leaders or others & {line.group, line.session}:
+                continue
+            if line.pid in found or self._is_mine(leg, line):
                 found[line.pid] = line
-                queue.extend(child for child in children.get(line.pid, ()) if child.pid not in others)
+                queue.extend(children.get(line.pid, ()))
         return list(found.values())
+
+    def _is_mine(self, leg: _Leg, line: kernel.ProcessLine) -> bool:
+        if line.state in "ZX":
+            return False
+        block = kernel.environment_block(line.pid)
+        if b"PLUGPULL_LEG=" in block:
+            return self._marker.encode() in block
+        return line.started >= leg.started and line.session not in self._around.sessions
 
     def _stderr(self, leg: _Leg) -> str:
         try:

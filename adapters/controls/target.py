@@ -238,6 +238,7 @@ class Late(Agent):
         super().finish(answer)
         if os.fork() != 0:
             return
+        os.setsid()  # out of the group and the session, as a daemon would
         calls = [call["function"] for m in self.run["messages"] for call in m.get("tool_calls", ())]
         first = next((call for call in calls if call["name"] == "charge_card"), calls[0])
         time.sleep(0.3)
