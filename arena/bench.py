@@ -85,7 +85,7 @@ def _run(
     cold: bool,
 ) -> list[History]:
     futures: list[Future[History]] = [
-        pool.submit(trial_plan(shot, n, targets, 120, cold=cold, tag="bench")) for n in numbers
+        pool.submit(trial_plan(shot, n, 0, targets, 120, cold=cold, tag="bench")) for n in numbers
     ]
     histories = [future.result() for future in futures]
     for history in histories:

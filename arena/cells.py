@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from arena.adapters import Adapter, KeyUse, Unsupported
-from arena.scenario import Case, Item, Scenario
+from arena.scenario import Case, Scenario
 from harness.faults import Timing
 from harness.history import canonical
 
@@ -38,12 +38,12 @@ class Shot:
     mode: str
     scenario: Scenario
     case: Case
-    timing: Timing
+    timing: Timing | None
 
     @property
     def point(self) -> str:
         """The point with its timing, e.g. `effect:charge_card#1.after@rest`."""
-        return f"{self.case.point}@{self.timing}"
+        return f"{self.case.point}@{self.timing}" if self.timing else self.case.point
 
     @property
     def id(self) -> str:
@@ -74,7 +74,7 @@ class Shot:
 
     def lacks(self, key: KeyUse | None) -> Unsupported | None:
         """Return why a cell is not supported, or None."""
-        needs = self.scenario.needs + (("tool-call-id",) if key == "with" else ())
+        needs = ("approval",) * self.case.approval + ("tool-call-id",) * (key == "with")
         return self.adapter.lacks(self.version, self.mode, self.scenario.name, self.point, needs)
 
     @property
@@ -83,9 +83,12 @@ class Shot:
         found = [self.lacks(key) for key in self.keys]
         return found[0] if all(found) else None
 
-    def item(self, number: int) -> Item:
-        """Return the job of trial `number`, from 0."""
-        return self.scenario.items[number % len(self.scenario.items)]
+    @property
+    def other_version(self) -> str | None:
+        """The version that an upgrade's resume runs under: the newest; for the newest, the one before it."""
+        listed = [v.version for v in self.adapter.versions]
+        there = [v for v in listed if self.mode in self.adapter.modes_of(v) and v != self.version]
+        return there[0] if there else None
 
     @property
     def reproduce(self) -> str:
@@ -135,11 +138,12 @@ def select(
             modes = [m for m in has if not wanted.modes or m in wanted.modes]
             for mode in modes:
                 for scenario in chosen_scenarios:
-                    shots.extend(
+                    mine = tuple(
                         Shot(adapter, version, mode, scenario, case, timing)
                         for case in scenario.cases
                         for timing in case.timings
                     )
+                    shots.extend(s for s in mine if not scenario.upgrades or s.other_version is not None)
     for mode in wanted.modes:
         if mode not in known_modes:
             raise SelectionError(f"no mode {mode!r}; there are {_listed(known_modes)}")

@@ -44,7 +44,8 @@ def judge(history: History, scenario: Scenario, trial: Trial) -> Outcome:
         error = trial_error(history)
         if error:
             return Outcome("ERROR", reason=error)
-        if trial.keyed and not any("key_kind" in e.facts for e in history.of("recorded", "arrived")):
+        recorded = history.of("recorded")
+        if trial.keyed and recorded and not any("key" in event.facts for event in recorded):
             return Outcome("ERROR", reason="the tool sent no key, and the adapter does not say why")
         found = frozenset[Anomaly]().union(*(rule(history, trial) for rule in scenario.rules))
     except Exception as raised:
@@ -151,18 +152,16 @@ def effects_exactly_once(history: History, trial: Trial) -> Found:
 
 
 def _asked_anew(history: History, name: str) -> bool:
-    """Return whether the model, in a later leg, made a call again that had not finished by then."""
+    """Return whether the model made a call again, under a new id, that had not finished by then."""
     finished = finished_calls(history).get(name)
-    first_leg: int | None = None
+    asked = False
     for position, event in enumerate(history):
-        if event.kind != "model-answered" or event.leg is None:
+        if event.kind != "model-answered":
             continue
-        if not any(identity(tool, arguments) == name for _, tool, arguments in event.facts.get("calls", ())):
-            continue
-        if first_leg is None:
-            first_leg = event.leg
-        elif event.leg > first_leg:
-            return finished is None or finished[1] > position
+        if any(identity(tool, arguments) == name for _, tool, arguments in event.facts.get("calls", ())):
+            if asked:
+                return finished is None or finished[1] > position
+            asked = True
     return False
 
 
@@ -199,16 +198,40 @@ def answer_is_right(history: History, trial: Trial) -> Found:
     return _NOTHING if right else frozenset(("wrong-answer",))
 
 
-def resume_ends(history: History, _: Trial) -> Found:
-    """The last leg ended by itself with status 0 and handed in an answer."""
+def the_run_ends(history: History, _: Trial) -> Found:
+    """Some process ended by itself with status 0 and an answer, and none met its limit.
+
+    Where one did, others may have been refused: a second decision, a resume after the end, the loser of a race.
+    Where none did, every leg that was not killed says why.
+    """
+    if any(event["which"] == "leg" for event in history.of("limit")):
+        return frozenset(("hung",))
+    ends = history.of("leg-ended")
+    if any(ended_well(history, end) for end in ends):
+        return _NOTHING
+    killed = {event.leg for event in history.of("struck") if event["action"] == "kill"}
+    said = [leg_end(history, end) for end in ends if end.leg not in killed]
+    if not said:
+        raise ValueError("every leg was killed")
+    last = [leg_end(history, ends[-1])] if len(said) == 1 else said
+    return frozenset[Anomaly]().union(*last)
+
+
+def last_leg_ends(history: History, _: Trial) -> Found:
+    """The last process itself ended by itself with status 0 and an answer."""
     return leg_end(history, history.of("leg-ended")[-1])
+
+
+def ended_well(history: History, end: Event) -> bool:
+    """Return whether a leg ended by itself with status 0 and had handed in an answer."""
+    return end["how"] == "exited" and end["status"] == 0 and bool(history.of("answer", leg=end.leg))
 
 
 def leg_end(history: History, end: Event) -> Found:
     """Return what a leg's end says: nothing, or one of hung, run-lost, crashed, unfinished.
 
     `run-lost`: it failed without a single request to the model, a tool or the provider: what had been accepted
-    cannot be resumed.
+    cannot be resumed. A leg that waits for a person has not failed; whether it may is another rule's business.
     """
     leg = end.leg
     if history.of("limit", leg=leg):
@@ -216,11 +239,109 @@ def leg_end(history: History, end: Event) -> Found:
     if end["how"] != "exited" or end["status"] != 0:
         asked = history.of("model-asked", "model-refused", "arrived", "answer", "paused", leg=leg)
         return frozenset(("crashed",) if asked else ("run-lost",))
-    if not history.of("answer", leg=leg):
+    if not history.of("answer", "paused", leg=leg):
         return frozenset(("unfinished",))
     return _NOTHING
 
 
-def poisoned(history: History, _: Trial) -> Found:
+def no_transcript_refused(history: History, _: Trial) -> Found:
     """The model's API refused no transcript."""
     return frozenset(("poisoned",)) if history.of("model-refused") else _NOTHING
+
+
+def charged_as_decided(history: History, trial: Trial) -> Found:
+    """Approved: charged exactly once. Denied: never. Nothing before the first decision.
+
+    Where the run waits for a person again, the charge is not lost, the approval is forgotten.
+    """
+    charge = next(
+        a for q in trial.item.workload.questions for b in q.turns for a in b if a.tool == "charge_card"
+    )
+    decision: str | None = None
+    found: set[Anomaly] = set()
+    for event in history:
+        if event.kind == "leg-started" and decision is None:
+            decision = event.facts.get("environment", {}).get("PLUGPULL_DECISION")
+        elif event.kind == "recorded" and decision is None:
+            found.add("unapproved")
+    if decision is None:
+        raise ValueError("no leg was told a decision")
+    count = effect_counts(history, trial)[charge.identity]
+    if decision == "deny" and count:
+        found.add("unapproved")
+    elif decision == "approve" and count > 1:
+        found.add("duplicated")
+    elif (
+        decision == "approve" and count == 0 and not history.of("paused", leg=history.of("leg-ended")[-1].leg)
+    ):
+        found.add("lost")
+    return frozenset(found)
+
+
+def decision_is_kept(history: History, _: Trial) -> Found:
+    """Once a process has been told the decision, no process waits for a person again."""
+    told = [e.leg for e in history.of("leg-started") if "PLUGPULL_DECISION" in e.facts.get("environment", {})]
+    if not told or told[0] is None:
+        raise ValueError("no leg was told a decision")
+    again = any(event.leg is not None and event.leg >= told[0] for event in history.of("paused"))
+    return frozenset(("approval-forgotten",)) if again else _NOTHING
+
+
+def effects_once_or_refused(history: History, trial: Trial) -> Found:
+    """Every effect exactly once; where the last process refused to work, no effect more than once.
+
+    Refused: it ended with an error before it asked the model, a tool or the provider for anything.
+    """
+    found = effects_exactly_once(history, trial)
+    return found - {"lost"} if _refused(history) else found
+
+
+def ends_or_refuses(history: History, trial: Trial) -> Found:
+    """The last process ended well or refused to work."""
+    return _NOTHING if _refused(history) else the_run_ends(history, trial)
+
+
+def _refused(history: History) -> bool:
+    return leg_end(history, history.of("leg-ended")[-1]) == {"run-lost"}
+
+
+def nothing_more_after_the_end(history: History, _: Trial) -> Found:
+    """After a process has ended well, no call and no effect arrives."""
+    over = False
+    for event in history:
+        if event.kind == "leg-ended" and ended_well(history, event):
+            over = True
+        elif event.kind == "arrived" and over:
+            return frozenset(("replayed",))
+    return _NOTHING
+
+
+def repeats_told_apart(history: History) -> dict[str, int]:
+    """Return how calls came to be repeated: by the framework's own retry, or because the model asked again.
+
+    A retry of the framework arrives in the same leg with no new call of the model in between; the client module
+    never retries, and a model client's retry is marked in its request.
+    """
+    counts = {"framework_retries": 0, "model_asked_again": 0, "client_retries": 0, "resumed": 0}
+    seen: dict[str, tuple[int | None, int]] = {}
+    asked: dict[str, int] = {}
+    for event in history:
+        if event.kind == "model-asked" and event["retry"]:
+            counts["client_retries"] += 1
+        elif event.kind == "model-answered":
+            for _, tool, arguments in event.facts.get("calls", ()):
+                name = identity(tool, arguments)
+                asked[name] = asked.get(name, 0) + 1
+        elif event.kind == "arrived":
+            name = identity(event["name"], event["arguments"])
+            before = seen.get(name)
+            now = (event.leg, asked.get(name, 0))
+            if before is not None:
+                if now[1] > before[1]:
+                    counts["model_asked_again"] += 1
+                elif now[0] == before[0]:
+                    counts["framework_retries"] += 1
+                else:
+                    counts["resumed"] += 1
+            seen[name] = now
+    return counts

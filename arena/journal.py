@@ -38,13 +38,15 @@ class Record:
     Attributes:
         shot: id of its shot.
         number: its number within the shot, from 0.
-        round: 1 for the planned trials, 2 for the fresh ones of a shot whose trials differed.
-        item: index of its item.
+        round: 0 for trials that explore, 1 for the planned ones, 2 for the fresh ones of a shot whose trials
+            differed.
+        item: index of its item; in an exploring scenario, of the boundary.
         digest: SHA-256 of its history.
         judged: outcomes by use of the key: `none`, `with`, or `calls` where a key is no dimension.
         exits: how each leg ended.
         checks: each kernel check and whether it held.
         key_kind: `call-id`, `other`, or None where no key was sent.
+        boundary: where a trial of an exploring scenario struck.
         history: the full history, where this outcome had not been seen before in its shot; else None.
     """
 
@@ -58,6 +60,7 @@ class Record:
     checks: dict[str, bool]
     key_kind: str | None
     history: list[list[Any]] | None
+    boundary: str | None = None
 
     @property
     def outcome(self) -> str:
@@ -85,6 +88,7 @@ class Record:
             "checks": self.checks,
             "key_kind": self.key_kind,
             "history": self.history,
+            "boundary": self.boundary,
         }
         return json.dumps(data, separators=(",", ":"), ensure_ascii=False)
 

@@ -153,7 +153,7 @@ def audit(
     """
     chosen: list[Shot] = []
     for mode in dict.fromkeys((s.adapter.id, s.version, s.mode) for s in shots):
-        mine = [s for s in shots if (s.adapter.id, s.version, s.mode) == mode and s.lacking is None]
+        mine = [s for s in shots if _auditable(s, mode)]
         resting = [s for s in mine if s.timing == "rest"]
         step = max(1, len(resting) // audited)
         chosen.extend(resting[step - 1 :: step][:audited])
@@ -162,11 +162,11 @@ def audit(
     with TrialPool(2, options.ceiling_s, cold=True) as pool, progress_to(console) as watcher:
         watcher.planned(len(chosen))
         futures = [
-            (shot, pool.submit(trial_plan(shot, 0, targets, options.leg_limit_s, cold=True, tag="cold")))
+            (shot, pool.submit(trial_plan(shot, 0, 0, targets, options.leg_limit_s, cold=True, tag="cold")))
             for shot in chosen
         ]
         for shot, future in futures:
-            record = record_of(shot, 0, 1, future.result())
+            record = record_of(shot, 0, 1, 0, future.result())
             watcher.finished(shot, record)
             warm = {_said(r) for r in by_shot.get(shot.id, ())}
             count = counts.setdefault((shot.adapter.id, shot.version), {"cells": 0, "agreed": 0})
@@ -176,6 +176,11 @@ def audit(
             else:
                 disagreeing.append(f"{shot.label}: cold {_said(record)}, warm {sorted(warm)}")
     return disagreeing, counts
+
+
+def _auditable(shot: Shot, mode: tuple[str, str, str]) -> bool:
+    same = (shot.adapter.id, shot.version, shot.mode) == mode
+    return same and shot.lacking is None and not shot.scenario.explores
 
 
 def _said(record: Record) -> tuple[tuple[str, str, tuple[str, ...]], ...]:

@@ -21,7 +21,9 @@ from harness.plan import Only
 from harness.points import parse_point
 
 Rule = Callable[[History, "Trial"], frozenset[Anomaly]]
-#: `shared`: the scenario's rules give one verdict without a key and one with it; `calls`: they count calls.
+#: Stands for the boundary that a trial of an exploring scenario strikes at.
+ANYWHERE = "anywhere"
+#: `both`: the scenario's rules give one verdict without a key and one with it; `calls`: they count calls.
 Keys = Literal["both", "calls"]
 
 
@@ -33,27 +35,45 @@ class Strike:
     action: Action = "kill"
     answer_after_s: float | None = None
     kill_after_s: float = 5.0
+    batch: bool = False
+    needs: tuple[str, ...] = ()
 
-    def fault(self, timing: Timing) -> Fault:
-        """Return the harness's fault."""
+    def fault(self, timing: Timing | None, anywhere: str | None = None) -> Fault:
+        """Return the harness's fault; `anywhere` is the point that stands for `ANYWHERE`."""
         return Fault(
-            tuple(parse_point(point) for point in self.points),
+            tuple(
+                parse_point(anywhere if point == ANYWHERE and anywhere else point) for point in self.points
+            ),
             self.action,
-            timing,
+            timing or "once",
             self.answer_after_s,
             self.kill_after_s,
+            self.batch,
+            tuple(parse_point(point) for point in self.needs),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """A leg of a case: its word, what strikes it, what a person has decided."""
+    """A leg of a case.
+
+    Attributes:
+        word: `start`, `resume`, or `continue` for a leg that was stopped.
+        strikes: its faults.
+        decision: what a person has decided; comes with the resume that tells the agent.
+        only: `if-failed` skips it unless the leg before ended with another status than 0.
+        wakes: for `continue`: which leg.
+        question: index of the workload's question that the user asks in this leg.
+        elsewhere: it runs under the other version of an upgrade: the newest, or the one before the newest.
+    """
 
     word: Literal["start", "resume", "continue"]
     strikes: tuple[Strike, ...] = ()
     decision: Literal["approve", "deny"] | None = None
     only: Only = "always"
     wakes: int | None = None
+    question: int = 0
+    elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +84,15 @@ class Case:
         name: the point in words, e.g. `before-effect`; unique within the scenario.
         point: the point as text; the cell's coordinate, together with the timing.
         stages: legs that run one stage after the other; the legs of a stage run at once.
-        timings: the variants of the point.
+        timings: the variants of the point; (None,) where nothing is struck or it makes no difference.
+        approval: whether `charge_card` waits for a person, which not every framework can.
     """
 
     name: str
     point: str
     stages: tuple[tuple[Leg, ...], ...]
-    timings: tuple[Timing, ...] = ("rest", "once")
+    timings: tuple[Timing | None, ...] = ("rest", "once")
+    approval: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +129,9 @@ class Scenario:
         cases: the points.
         rules: what must hold; each returns the anomalies it found.
         keys: whether a key is a dimension of its cells.
-        needs: capabilities a target must have.
         scored: whether its cells say how many of the items passed ("k of 8").
-        approval: whether `charge_card` waits for a person.
+        explores: whether its trials first strike every boundary of an unharmed run, then repeat the worst.
+        upgrades: whether some legs run under another version.
         doc: the module's docstring, which is its page.
     """
 
@@ -120,22 +142,45 @@ class Scenario:
     cases: tuple[Case, ...]
     rules: tuple[Rule, ...]
     keys: Keys = "both"
-    needs: tuple[str, ...] = ()
     scored: bool = False
-    approval: bool = False
+    explores: bool = False
+    upgrades: bool = False
     doc: str = ""
+
+    def item(self, number: int) -> Item:
+        """Return the job behind a row's item number; in an exploring scenario that number is a boundary's."""
+        return self.items[0] if self.explores else self.items[number]
 
 
 def order(
-    amount: int = 42, *, name: str = "order-1", receipt: bool = True, on_failure: OnFailure = "ask-once-more"
+    *,
+    look_up: bool = False,
+    receipt: bool = True,
+    then_ask: bool = False,
+    on_failure: OnFailure = "ask-once-more",
 ) -> Item:
-    """Return the order job: charge a card, then send a receipt."""
-    turns = [(Ask("charge_card", {"order": name, "amount": amount}),)]
+    """Return the order job: charge a card and send a receipt.
+
+    Args:
+        look_up: look up the price first.
+        receipt: send the receipt.
+        then_ask: let the user ask a second question later: look up the delivery time.
+        on_failure: what the model does with a result that shows no success.
+    """
+    turns = [(Ask("charge_card", {"order": "order-1", "amount": 42}),)]
+    if look_up:
+        turns.insert(0, (Ask("lookup", {"fact": "the price of order-1"}),))
     if receipt:
-        turns.append((Ask("send_receipt", {"order": name}),))
-    prompt = f"Charge {amount} for {name}, then send the receipt."
-    question = Question(prompt, tuple(turns), f"{name} is paid.")
-    return Item(Workload(f"{name}-{amount}{'-receipt' if receipt else ''}", (question,), on_failure))
+        turns.append((Ask("send_receipt", {"order": "order-1"}),))
+    prompt = f"Charge 42 for order-1{', then send the receipt' if receipt else ''}."
+    questions = [Question(prompt, tuple(turns), "order-1 is paid.")]
+    if then_ask:
+        turn = (Ask("lookup", {"fact": "the delivery time of order-1"}),)
+        token = "(second question)"
+        questions.append(Question(f"When will order-1 arrive? {token}", (turn,), "In {last} days.", token))
+    name = "-".join(("order", *("price",) * look_up, *("receipt",) * receipt, *("delivery",) * then_ask))
+    facts = {"the price of order-1": "42", "the delivery time of order-1": "3"}
+    return Item(Workload(f"{name}-{on_failure}", tuple(questions), on_failure), facts)
 
 
 def find_scenarios() -> dict[str, Scenario]:

@@ -19,6 +19,7 @@ from typing import Any
 from rich.console import Console
 
 from arena.adapters import Adapter, find_adapters
+from arena.boundaries import boundaries
 from arena.cells import SelectionError, Shot, Wanted, select
 from arena.journal import Journal, JournalError, Record, journals, read_journal
 from arena.progress import progress_to
@@ -26,7 +27,7 @@ from arena.report import junit_report, print_results
 from arena.results import Result, ResultsFile, Run, published, to_text
 from arena.runner import CeilingReached, run_shots
 from arena.scenario import Scenario, find_scenarios
-from arena.targets import Target, learn, prepare, tree_hash
+from arena.targets import Target, learn, prepare, tree_hash, trial_plan
 from arena.verdicts import Sentences, cell_results, planned_trials
 from harness import kernel
 from harness.environments import EnvironmentFailed
@@ -147,22 +148,24 @@ def execute(
     targets: dict[tuple[str, str], Target] = {}
     failures: dict[tuple[str, str], str] = {}
     for shot in session.shots:
-        key = (shot.adapter.id, shot.version)
-        if key not in targets and key not in failures:
-            if not (build / "environments").exists() or shot.adapter.version(shot.version).lock:
-                console.print(f"environment of {key[0]}@{key[1]} …", style="dim")
-            try:
-                targets[key] = prepare(shot.adapter, shot.version, build)
-            except EnvironmentFailed as error:
-                failures[key] = str(error)
-    shots = tuple(s for s in session.shots if (s.adapter.id, s.version) in targets)
+        for version in versions_of(shot):
+            key = (shot.adapter.id, version)
+            if key not in targets and key not in failures:
+                if shot.adapter.version(version).lock:
+                    console.print(f"environment of {shot.adapter.id}@{version} …", style="dim")
+                try:
+                    targets[key] = prepare(shot.adapter, version, build)
+                except EnvironmentFailed as error:
+                    failures[key] = str(error)
+    shots = tuple(s for s in session.shots if all((s.adapter.id, v) in targets for v in versions_of(s)))
     scrub = tuple((str(t.environment.directory), "<environment>") for t in targets.values())
     scrub += ((str(root), "<plugpull>"), (sys.base_prefix, "<python>"), (str(Path.home()), "<home>"))
     with TrialPool(options.jobs, options.ceiling_s, cold=options.cold, scrub=scrub) as pool:
         if not options.cold:
             for key, target in targets.items():
-                modes = sorted({s.mode for s in shots if (s.adapter.id, s.version) == key})
-                targets[key] = learn(target, modes, build, pool)
+                mine = [s for s in shots if s.adapter.id == key[0] and key[1] in versions_of(s)]
+                targets[key] = learn(target, sorted({s.mode for s in mine}), build, pool)
+        found = find_boundaries(shots, targets, pool, options.leg_limit_s)
         with progress_to(console) as watcher:
             records = run_shots(
                 shots,
@@ -175,10 +178,30 @@ def execute(
                 leg_limit_s=options.leg_limit_s,
                 done=done,
                 ever_differed=ever_differed(root, shots, targets),
+                boundaries=found,
                 cold=options.cold,
             )
     journal.finish()
     return records, targets, failures
+
+
+def versions_of(shot: Shot) -> tuple[str, ...]:
+    """Return the versions that a shot's legs run under."""
+    if shot.scenario.upgrades and shot.other_version is not None:
+        return shot.version, shot.other_version
+    return (shot.version,)
+
+
+def find_boundaries(
+    shots: Sequence[Shot], targets: Mapping[tuple[str, str], Target], pool: TrialPool, leg_limit_s: float
+) -> dict[tuple[str, str, str], tuple[str, ...]]:
+    """Run each mode that is to be explored once, unharmed, and return its boundaries."""
+    exploring = {(s.adapter.id, s.version, s.mode): s for s in shots if s.scenario.explores and not s.lacking}
+    futures = {
+        key: pool.submit(trial_plan(shot, 0, 0, targets, leg_limit_s, tag="unharmed"))
+        for key, shot in exploring.items()
+    }
+    return {key: boundaries(future.result()) for key, future in futures.items()}
 
 
 def ever_differed(

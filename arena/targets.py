@@ -161,45 +161,55 @@ def _finished(history: History) -> bool:
 def trial_plan(
     shot: Shot,
     number: int,
+    item_index: int,
     targets: Mapping[tuple[str, str], Target],
     leg_limit_s: float,
     *,
     cold: bool = False,
     tag: str = "t",
+    boundary: str | None = None,
 ) -> TrialPlan:
     """Return the plan of one trial of a shot.
 
     Args:
         shot: the coordinates.
-        number: the trial's number, from 0; it chooses the scenario's item.
+        number: the trial's number within its shot; part of its id.
+        item_index: which of the scenario's items it runs.
         targets: prepared targets by (adapter, version).
         leg_limit_s: seconds for each leg, unless the mode declares another limit.
         cold: execute a new interpreter for each leg.
         tag: begins the trial's id, so that an audit's trials differ from the run's.
+        boundary: where a trial of an exploring scenario strikes; without it such a trial runs unharmed.
     """
     mode = shot.adapter.modes[shot.mode]
-    target = targets[shot.adapter.id, shot.version]
-    audit = Audit(shot.version, shot.adapter.package or shot.adapter.id)
+    item = shot.scenario.items[item_index]
 
     def leg(planned: Leg) -> LegPlan:
+        version = shot.other_version if planned.elsewhere else shot.version
+        assert version is not None
+        environment: dict[str, str] = {"PLUGPULL_DECISION": planned.decision} if planned.decision else {}
+        if planned.question:
+            environment["PLUGPULL_PROMPT"] = item.workload.questions[planned.question].prompt
         return LegPlan(
             planned.word,
-            target.command,
-            audit,
-            tuple(strike.fault(shot.timing) for strike in planned.strikes),
-            {"PLUGPULL_DECISION": planned.decision} if planned.decision else {},
+            targets[shot.adapter.id, version].command,
+            Audit(version, shot.adapter.package or shot.adapter.id),
+            tuple(strike.fault(shot.timing, boundary) for strike in planned.strikes),
+            environment,
             planned.only,
             planned.wakes,
         )
 
-    item = shot.item(number)
+    stages = shot.case.stages
+    if shot.scenario.explores and boundary is None:
+        stages = ((Leg("start"),),)
     readback = mode.readback
     return TrialPlan(
         f"{tag}{shot.id}-{number}",
         item.workload,
-        tuple(tuple(leg(planned) for planned in stage) for stage in shot.case.stages),
+        tuple(tuple(leg(planned) for planned in stage) for stage in stages),
         item.facts,
-        {"PLUGPULL_MODE": shot.mode, **({"PLUGPULL_APPROVAL": "required"} if shot.scenario.approval else {})},
+        {"PLUGPULL_MODE": shot.mode, **({"PLUGPULL_APPROVAL": "required"} if shot.case.approval else {})},
         mode.leg_limit_s or leg_limit_s,
         cold,
         Readback(readback.file, readback.sqlite_pragma, readback.expect) if readback else None,

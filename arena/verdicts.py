@@ -12,10 +12,12 @@ from typing import Any, Literal
 
 from arena.adapters import KeyUse, Promise
 from arena.cells import Shot, coordinates_id
+from arena.checkers import repeats_told_apart
 from arena.journal import Judged, Record
 from arena.results import Found, Leg, Result, Seen, Sentence, Trials
 from arena.statistics import METHOD, interval
 from arena.words import ANOMALIES, Anomaly, Verdict
+from harness.history import history_from_json
 from harness.model import POLICY
 
 #: Fresh trials for a cell whose trials differ.
@@ -90,12 +92,17 @@ class Repeats:
 
 
 def repeats(
-    rows: Sequence[tuple[Verdict, tuple[Anomaly, ...], int, int]], planned: int, items: int, *, scored: bool
+    rows: Sequence[tuple[Verdict, tuple[Anomaly, ...], int, int]],
+    planned: int,
+    items: int,
+    *,
+    scored: bool,
 ) -> Repeats:
     """Return what follows from a cell's trials. A cell with fewer judged trials than planned is an ERROR.
 
     Args:
-        rows: (verdict, anomalies, item, round) of every trial.
+        rows: (verdict, anomalies, item, round) of every trial. Trials of round 0 explore: they count for the
+            verdict, not for the interval, since each of them struck somewhere else.
         planned: trials planned in the first round.
         items: the scenario's number of items.
         scored: whether the cell has a score.
@@ -104,15 +111,14 @@ def repeats(
     error_count = len(rows) - len(good)
     replaced = min(error_count, REPLACED)
     errors = error_count - replaced
-    differing = len({(row[0], row[1]) for row in good}) > 1
-    fresh = [row for row in good if row[3] == 2]
-    about = fresh or good
-    missing = len(fresh) < FRESH if fresh else len(good) < planned
+    judged = [row for row in good if row[3] > 0]
+    fresh = [row for row in judged if row[3] == 2]
+    differing = len({(row[0], row[1]) for row in judged}) > 1
+    about = fresh or judged
+    missing = len(fresh) < FRESH if fresh else len(judged) < planned
     verdict: Verdict = "ERROR" if errors or missing or not good else worst([row[0] for row in good])
     found = {anomaly for row in good for anomaly in row[1]}
-    first = {item: True for item in range(items)}
-    for row in good:
-        first[row[2]] = first[row[2]] and row[0] == "PASS"
+    passing = {row[2] for row in good} - {row[2] for row in good if row[0] != "PASS"}
     return Repeats(
         verdict,
         tuple(a for a in ANOMALIES if a in found) if verdict == "FAIL" else (),
@@ -123,7 +129,7 @@ def repeats(
         differing,
         sum(row[0] == "FAIL" for row in about),
         len(about),
-        f"{sum(first.values())} of {items}" if scored and good and not errors else None,
+        f"{len(passing)} of {items}" if scored and good and not errors else None,
     )
 
 
@@ -195,6 +201,16 @@ def _cell(
     shown = next((o for o in outcomes if o.verdict == what.verdict), outcomes[0])
     history = witnesses[shown.witness]
     evidence = evidence_of(history, shown.counts)
+    repeated = repeats_told_apart(history_from_json(history))
+    if any(repeated.values()):
+        evidence["repeats"] = repeated
+    found = None
+    if shot.scenario.explores:
+        explored = sorted((r for r, _ in judged if r.round == 0 and not r.is_error), key=lambda r: r.item)
+        evidence["histogram"] = {str(r.boundary): _in_words(r.judged[key or "calls"]) for r in explored}
+        evidence["repeated"] = next((r.boundary for r, _ in judged if r.round > 0), None)
+        listed = {r.item for r, _ in judged if r.round == 0}
+        found = {"found": max(listed, default=-1) + 1, "reached": len(explored)}
     legs = _legs(history)
     return Result(
         id=shot.cell_id(key),
@@ -225,6 +241,7 @@ def _cell(
             rows=rows,
         ),
         legs=legs,
+        boundaries=found,
         barrier=tuple(e[3]["reason"] for e in history if e[2] == "barrier"),
         mode_read=next(
             ({"asked": e[3]["asked"], "found": e[3]["found"]} for e in history if e[2] == "mode-read"), None
@@ -236,6 +253,10 @@ def _cell(
         hashes=dict(hashes),
         reproduce=shot.reproduce,
     )
+
+
+def _in_words(judged: Judged) -> str:
+    return ", ".join(judged.anomalies) or judged.verdict
 
 
 def _kind(record: Record, judged: Judged) -> str:

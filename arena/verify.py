@@ -85,10 +85,10 @@ def _verify_outcome(
     item = next(
         (r[2] for r in result.trials.rows if outcome.witness.startswith(r[0]) and r[1] == number), None
     )
-    if item is None or not 0 <= item < len(scenario.items):
+    if item is None or not (scenario.explores or 0 <= item < len(scenario.items)):
         return [f"outcome {number}: no trial of the cell has the witness's history"]
     history = history_from_json(rows)
-    trial = Trial(scenario.items[item], keyed=result.key in ("call-id", "other"))
+    trial = Trial(scenario.item(item), keyed=result.key in ("call-id", "other"))
     judged = judge(history, scenario, trial)
     wrong = []
     if (judged.verdict, judged.anomalies) != (outcome.verdict, outcome.anomalies):

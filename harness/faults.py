@@ -22,6 +22,9 @@ class Fault:
         timing: `rest` waits until every thread of the group sleeps, `once` strikes as soon as all is held.
         answer_after_s: for `terminate`: seconds until the held request is answered; None is never.
         kill_after_s: for `terminate`: seconds of grace before SIGKILL.
+        batch: the points are calls of one batch, and a framework may make them one by one: strike when all are
+            held, or when some are and every thread of the group has come to rest.
+        needs: points whose requests must have been answered before the strike.
     """
 
     points: tuple[Point, ...]
@@ -29,6 +32,8 @@ class Fault:
     timing: Timing = "rest"
     answer_after_s: float | None = None
     kill_after_s: float = 5.0
+    batch: bool = False
+    needs: tuple[Point, ...] = ()
 
     def __str__(self) -> str:
         return "+".join(str(point) for point in self.points) + f"@{self.timing}"

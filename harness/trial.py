@@ -404,8 +404,10 @@ class _Run:
     # --- faults --------------------------------------------------------------------------------------
 
     async def _when_ready(self, leg: _Leg, strike: Strike, together: tuple[_Leg, ...]) -> None:
-        await strike.ready.wait()
         fault = strike.fault
+        if fault.batch:
+            await self._batch_ready(leg, strike)
+        await strike.ready.wait()
         if fault.action == "meet":
             await self._meet(leg, strike, together)
             return
@@ -422,6 +424,19 @@ class _Run:
             self._struck(leg, fault, None, rested, rest_s)
             for hold in strike.holds:
                 hold.release(drop=True)
+
+    async def _batch_ready(self, leg: _Leg, strike: Strike) -> None:
+        """Return when a batch is as held as it gets: all of it, or some and the group sleeps."""
+        await strike.some.wait()
+        last, since = None, time.monotonic()
+        while not strike.complete:
+            await asyncio.sleep(REST_S / 3)
+            seen, now = kernel.activity(kernel.group_members(leg.group)), time.monotonic()
+            if seen is None or seen != last or not strike.needs_met:
+                last, since = seen, now
+            elif now - since >= REST_S:
+                break
+        strike.ready.set()
 
     async def _rest(self, leg: _Leg, fault: Fault) -> tuple[bool | None, float | None]:
         if fault.timing == "once":

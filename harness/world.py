@@ -80,13 +80,35 @@ class Hold:
 
 
 class Strike:
-    """A fault of a leg and the requests it holds. `ready` is set when all its points are held."""
+    """A fault of a leg and the requests it holds.
+
+    Attributes:
+        some: set when a request is held.
+        ready: set when the fault may strike: all its points are held. For a batch, whoever carries the fault
+            out sets it, since a framework may never make the rest of the calls.
+    """
 
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
         self.holds: list[Hold] = []
+        self.some = asyncio.Event()
         self.ready = asyncio.Event()
-        self._counts = dict.fromkeys(fault.points, 0)
+        self._counts = dict.fromkeys((*fault.points, *fault.needs), 0)
+        self._needed = set(fault.needs)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all points are held and all that is needed has been answered."""
+        return len(self.holds) == len(self.fault.points) and not self._needed
+
+    @property
+    def needs_met(self) -> bool:
+        """Whether all that is needed has been answered."""
+        return not self._needed
+
+    def answered(self, kind: str, name: str, arguments: dict[str, object]) -> None:
+        """Note that a request was answered."""
+        self._needed -= {point for point in self._needed if point.counts(kind, name, arguments)}
 
     def reached(self, kind: str, name: str, arguments: dict[str, object]) -> tuple[Point, ...]:
         """Count an arrival and return those of the fault's points that it stands at."""
@@ -101,7 +123,8 @@ class Strike:
     def hold(self, hold: Hold) -> None:
         """Add a held request."""
         self.holds.append(hold)
-        if len(self.holds) == len(self.fault.points):
+        self.some.set()
+        if self.complete and not self.fault.batch:
             self.ready.set()
 
 
@@ -276,7 +299,7 @@ class LegWorld:
         )
         await self._hold(exchange, "after")
         reply = self._trial.result(name, arguments, "done")
-        self._trial.recorder.add("answered", self.index, what="effect", name=name, arguments=arguments, n=n)
+        self._answered("effect", name, arguments, n)
         return web.Response(text=reply)
 
     async def _call(
@@ -289,8 +312,13 @@ class LegWorld:
         except ValueError as error:
             return web.Response(status=400, text=str(error))
         await self._hold(exchange, "after")
-        self._trial.recorder.add("answered", self.index, what="call", name=tool, arguments=arguments, n=n)
+        self._answered("call", tool, arguments, n)
         return web.Response(text=self._trial.result(tool, arguments, value))
+
+    def _answered(self, what: str, name: str, arguments: dict[str, Any], n: int) -> None:
+        self._trial.recorder.add("answered", self.index, what=what, name=name, arguments=arguments, n=n)
+        for strike in self.strikes:
+            strike.answered(what, name, arguments)
 
     def _arrived(
         self, exchange: _Exchange, what: str, name: str, arguments: dict[str, Any], **facts: Any

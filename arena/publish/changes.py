@@ -53,7 +53,9 @@ class Course:
                 parts.append(f"{word} until {span.until}")
             else:
                 one = span.since == span.until
-                parts.append(f"{word} in {span.since}" if one else f"{word} from {span.since} to {span.until}")
+                parts.append(
+                    f"{word} in {span.since}" if one else f"{word} from {span.since} to {span.until}"
+                )
         return ", ".join(parts)
 
 

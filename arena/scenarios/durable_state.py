@@ -10,7 +10,7 @@ itself, and its answer is right, compared as a number. An agent that starts over
 only the counts of calls tell. The cell also reports the bytes that the agent had saved when it died.
 """
 
-from arena.checkers import answer_is_right, calls_exactly_once, resume_ends
+from arena.checkers import answer_is_right, calls_exactly_once, no_transcript_refused, the_run_ends
 from arena.scenario import Case, Item, Leg, Scenario, Strike
 from harness.model import Ask, Question, Workload
 
@@ -50,7 +50,7 @@ SCENARIO = Scenario(
     group="finished work",
     items=tuple(_item(number, *job) for number, job in enumerate(_JOBS, 1)),
     cases=(Case("after-lookups", "model#3", ((Leg("start", (Strike(("model#3",)),)),), (Leg("resume"),))),),
-    rules=(calls_exactly_once, answer_is_right, resume_ends),
+    rules=(calls_exactly_once, answer_is_right, no_transcript_refused, the_run_ends),
     keys="calls",
     scored=True,
 )

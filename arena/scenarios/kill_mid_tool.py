@@ -14,7 +14,7 @@ itself, with an answer. The verdict is given twice: without a key, where every c
 that the tool sent, where calls with the same name, arguments and key are one effect.
 """
 
-from arena.checkers import effects_exactly_once, resume_ends
+from arena.checkers import effects_exactly_once, no_transcript_refused, the_run_ends
 from arena.scenario import Case, Leg, Scenario, Strike, order
 
 
@@ -34,5 +34,5 @@ SCENARIO = Scenario(
             ("after-effect", "effect:charge_card#1.after"),
         )
     ),
-    rules=(effects_exactly_once, resume_ends),
+    rules=(effects_exactly_once, no_transcript_refused, the_run_ends),
 )

@@ -95,7 +95,8 @@ def test_progress_is_found_over_the_whole_transcript() -> None:
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from(("system", "user")), st.sampled_from(("", "continue", USER.text))), max_size=4
+        st.tuples(st.sampled_from(("system", "user")), st.sampled_from(("", "continue", USER.text))),
+        max_size=4,
     ),
     st.integers(min_value=0, max_value=3),
 )
@@ -149,9 +150,7 @@ def test_a_success_after_a_failure_counts() -> None:
 def test_a_token_of_another_call_is_no_success() -> None:
     messages = [USER]
     turn = ask(messages)
-    foreign = Message(
-        "tool", f"charge_card = done {token_of(RECEIPT.identity)}", call_id=turn.calls[0].id
-    )
+    foreign = Message("tool", f"charge_card = done {token_of(RECEIPT.identity)}", call_id=turn.calls[0].id)
     messages += [assistant(turn), foreign]
     assert asked(ask(messages)) == ["charge_card"]
 

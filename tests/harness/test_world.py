@@ -1,0 +1,295 @@
+"""The world as an agent meets it: what is recorded, what is answered, what the history says of it."""
+
+import pytest
+
+from harness.world import _calculate
+from tests.trials import CHARGE, Trials, errors, exits, kill, said
+
+
+def test_an_effect_is_recorded_even_if_the_caller_dies_right_after_sending(trials: Trials) -> None:
+    dies = """
+        import json, os, signal, socket
+        for n in range(60):
+            if os.fork() == 0:
+                connection = socket.socket(socket.AF_UNIX)
+                connection.connect(os.environ["PLUGPULL_PROVIDER"])
+                body = json.dumps({"order": str(n)}).encode()
+                connection.sendall(
+                    b"POST /effects/charge_card HTTP/1.1\\r\\nHost: p\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(body)
+                    + body
+                )
+                os.kill(os.getpid(), signal.SIGKILL)
+            os.wait()
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    for _ in range(3):
+        history = trials.run_once(dies)
+        assert sorted(int(e["arguments"]["order"]) for e in history.of("recorded")) == list(range(60))
+        assert history.events[-1].kind == "closed"
+
+
+def test_an_agent_that_dies_with_open_requests_loses_none(trials: Trials) -> None:
+    dies = """
+        import json, os, signal, socket
+        connections = [socket.socket(socket.AF_UNIX) for _ in range(80)]
+        for connection in connections:
+            connection.connect(os.environ["PLUGPULL_PROVIDER"])
+        for n, connection in enumerate(connections):
+            body = json.dumps({"order": str(n)}).encode()
+            connection.sendall(
+                b"POST /effects/charge_card HTTP/1.1\\r\\nHost: p\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(body) + body
+            )
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    history = trials.run_once(dies)
+    assert len(history.of("recorded")) == 80
+    assert history.events[-1].kind == "closed"
+
+
+def test_a_request_that_never_fully_arrived_is_no_effect(trials: Trials) -> None:
+    half = """
+        import os, signal, socket
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(os.environ["PLUGPULL_PROVIDER"])
+        connection.sendall(b"POST /effects/charge_card HTTP/1.1\\r\\nHost: p\\r\\nContent-Length: 40\\r\\n\\r\\n{")
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    history = trials.run_once(half)
+    assert not history.of("recorded")
+    assert history.events[-1].kind == "closed"
+
+
+def test_a_repeated_effect_is_answered_byte_for_byte_alike(trials: Trials) -> None:
+    source = """
+        import plugpull
+        a, b, c = (plugpull.effect("charge_card", key=k, order="o-1", amount=42) for k in ("k", "k", None))
+        other = plugpull.effect("charge_card", order="o-2", amount=42)
+        plugpull.hello(same=a == b == c, other=a != other)
+    """
+    facts = said(trials.run_once(source))
+    assert facts == {"same": "True", "other": "True"}
+
+
+def test_a_repeated_effect_is_answered_alike_in_the_next_process(trials: Trials) -> None:
+    source = """
+        import plugpull
+        plugpull.hello(reply=plugpull.effect("charge_card", order="o-1", amount=42))
+    """
+    history = trials.run_twice(source)
+    assert said(history, 0)["reply"] == said(history, 1)["reply"]
+
+
+def test_each_trial_has_tokens_of_its_own(trials: Trials) -> None:
+    source = """
+        import plugpull
+        plugpull.hello(reply=plugpull.effect("charge_card", order="o-1", amount=42))
+    """
+    assert said(trials.run_once(source)) != said(trials.run_once(source))
+
+
+def test_an_effect_carries_the_callers_pid_and_its_key(trials: Trials) -> None:
+    history = trials.run_once("import plugpull\nplugpull.effect('charge_card', key='k-1', order='o-1')\n")
+    arrived = history.of("arrived")[0]
+    assert arrived["pid"] == history.of("leg-started")[0]["pid"]
+    assert (arrived["key"], arrived["key_kind"]) == ("k-1", "other")
+
+
+def test_an_effect_without_a_key_has_no_fact_about_one(trials: Trials) -> None:
+    history = trials.run_once("import plugpull\nplugpull.effect('charge_card', order='o-1')\n")
+    for event in history.of("arrived", "recorded"):
+        assert "key" not in event.facts
+        assert "key_kind" not in event.facts
+
+
+ASKS = """
+    import json, os, sys, urllib.request, urllib.error, plugpull
+    def ask(messages, **more):
+        request = urllib.request.Request(
+            os.environ["OPENAI_BASE_URL"] + "/chat/completions",
+            json.dumps({"model": "m", "messages": messages, **more}).encode(),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request) as reply:
+            return reply.read().decode()
+    def message(messages):
+        return json.loads(ask(messages))["choices"][0]["message"]
+    user = [{"role": "user", "content": os.environ["PLUGPULL_PROMPT"]}]
+"""
+
+
+def test_an_id_that_the_model_minted_in_this_trial_is_a_call_id(trials: Trials) -> None:
+    source = (
+        ASKS
+        + """
+    call = message(user)["tool_calls"][0]
+    plugpull.effect("charge_card", key=call["id"], order="o-1", amount=42)
+    """
+    )
+    assert [e["key_kind"] for e in trials.run_once(source).of("recorded")] == ["call-id"]
+
+
+def test_an_id_of_another_trial_is_no_call_id(trials: Trials) -> None:
+    source = (
+        ASKS
+        + """
+    call = message(user)["tool_calls"][0]
+    plugpull.hello(id=call["id"])
+    """
+    )
+    foreign = said(trials.run_once(source))["id"]
+    history = trials.run_once(
+        f"import plugpull\nplugpull.effect('charge_card', key={foreign!r}, order='o-1')\n"
+    )
+    assert [e["key_kind"] for e in history.of("recorded")] == ["other"]
+
+
+def test_a_run_of_model_and_tool_ends_with_the_models_answer(trials: Trials) -> None:
+    source = (
+        ASKS
+        + """
+    first = message(user)
+    call = first["tool_calls"][0]
+    result = plugpull.effect("charge_card", key=call["id"], **json.loads(call["function"]["arguments"]))
+    last = message([*user, first, {"role": "tool", "tool_call_id": call["id"], "content": result}])
+    plugpull.answer(last["content"])
+    """
+    )
+    history = trials.run_once(source)
+    assert [e["text"] for e in history.of("answer")] == ["o-1 is paid."]
+    asked = history.of("model-asked")
+    assert [e["turn"] for e in asked] == [1, 2]
+    assert asked[1]["received"][0][1:] == ["charge_card", {"order": "o-1", "amount": 42}, True]
+
+
+def test_a_broken_transcript_is_refused_with_400_and_noted(trials: Trials) -> None:
+    source = (
+        ASKS
+        + """
+    first = message(user)
+    try:
+        ask([*user, first, {"role": "user", "content": "continue"}])
+    except urllib.error.HTTPError as error:
+        plugpull.hello(code=error.code, text=error.read().decode())
+    """
+    )
+    history = trials.run_once(source)
+    assert said(history)["code"] == "400"
+    assert "did not have response messages" in said(history)["text"]
+    assert [e["rule"] for e in history.of("model-refused")] == ["call-without-result"]
+
+
+def test_a_request_that_is_no_json_is_refused_and_noted(trials: Trials) -> None:
+    source = """
+    import os, urllib.request, urllib.error
+    try:
+        urllib.request.urlopen(os.environ["OPENAI_BASE_URL"] + "/chat/completions", b"hello")
+    except urllib.error.HTTPError as error:
+        raise SystemExit(error.code - 400)
+    """
+    history = trials.run_once(source)
+    assert exits(history) == [("exited", 0)]
+    assert [e["rule"] for e in history.of("model-refused")] == ["not-understood"]
+    assert not errors(history)
+
+
+def test_the_model_streams_where_it_is_asked_to(trials: Trials) -> None:
+    source = (
+        ASKS
+        + """
+    text = ask(user, stream=True)
+    plugpull.hello(done=text.endswith("data: [DONE]\\n\\n"), named="charge_card" in text)
+    """
+    )
+    history = trials.run_once(source)
+    assert said(history) == {"done": "True", "named": "True"}
+    assert history.of("model-asked")[0]["streamed"] is True
+
+
+def test_a_clients_retry_is_the_same_turn(trials: Trials) -> None:
+    source = (
+        ASKS
+        + """
+    def again(count):
+        request = urllib.request.Request(
+            os.environ["OPENAI_BASE_URL"] + "/chat/completions",
+            json.dumps({"messages": user}).encode(),
+            {"Content-Type": "application/json", "x-stainless-retry-count": str(count)},
+        )
+        urllib.request.urlopen(request).read()
+    again(0)
+    again(1)
+    again(0)
+    """
+    )
+    asked = trials.run_once(source).of("model-asked")
+    assert [(e["turn"], e["retry"]) for e in asked] == [(1, False), (1, True), (2, False)]
+
+
+def test_a_kill_at_a_turn_of_the_model_holds_that_turn(trials: Trials) -> None:
+    source = (
+        ASKS
+        + """
+    ask(user)
+    ask([*user, {"role": "user", "content": "more"}])
+    """
+    )
+    history = trials.run_once(source, kill("model#2"))
+    assert not errors(history)
+    assert len(history.of("model-asked")) == 2
+    assert [e["turn"] for e in history.of("model-answered")] == [1]
+
+
+def test_a_read_only_tool_finds_what_the_trial_knows(trials: Trials) -> None:
+    source = """
+        import plugpull
+        plugpull.hello(
+            found=plugpull.call("lookup", fact="the price"), sum=plugpull.call("calculator", expression="3 * 120")
+        )
+    """
+    facts = said(trials.run_once(source, facts={"the price": "120"}))
+    assert " = 120 [ok-" in facts["found"]
+    assert " = 360 [ok-" in facts["sum"]
+
+
+def test_an_unknown_fact_is_an_answer_with_400_and_no_fault_of_ours(trials: Trials) -> None:
+    source = """
+        import plugpull
+        try:
+            plugpull.call("lookup", fact="what is not known")
+        except plugpull.ProviderError as error:
+            plugpull.hello(said=str(error))
+    """
+    history = trials.run_once(source)
+    assert "400 no such fact" in said(history)["said"]
+    assert not errors(history)
+
+
+@pytest.mark.parametrize(
+    "expression", ["__import__('os')", "2 ** 9", "a", "1 if 2 else 3", "", "1 / 0", "f(1)"]
+)
+def test_the_calculator_takes_nothing_but_arithmetic(expression: str) -> None:
+    with pytest.raises(ValueError):
+        _calculate(expression)
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"), [("96 / 4", "24"), ("1 / 4", "0.25"), ("-(3 - 5) * 2", "4")]
+)
+def test_the_calculator_calculates(expression: str, value: str) -> None:
+    assert _calculate(expression) == value
+
+
+def test_each_leg_has_an_address_of_its_own(trials: Trials) -> None:
+    source = "import os, plugpull\nplugpull.hello(at=os.environ['PLUGPULL_PROVIDER'], url=os.environ['OPENAI_BASE_URL'])\n"
+    history = trials.run_twice(source)
+    first, second = said(history, 0), said(history, 1)
+    assert first["at"] != second["at"]
+    assert first["url"] != second["url"]
+
+
+def test_events_stand_in_the_order_of_their_times(trials: Trials) -> None:
+    source = "import plugpull\nplugpull.effect('charge_card', order='o-1', amount=42)\nplugpull.answer('x')\n"
+    history = trials.run_twice(source, kill(f"{CHARGE}.after"))
+    times = [event.at for event in history]
+    assert times == sorted(times)
+    assert history.events[-1].kind == "closed"
