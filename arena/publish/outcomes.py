@@ -161,9 +161,10 @@ def _numbers(result: Result) -> str:
     t = result.trials
     if not t.n:
         return ""
-    parts = [t.score] if t.score else []
+    parts = [f"{t.score} jobs"] if t.score else []
     if t.k:
-        parts.append(f"{t.k} of {t.n}")
+        if t.k < t.n or not t.score:
+            parts.append(f"{t.k} of {t.n}")
     else:
         high = (t.interval or (0.0, 1.0))[1]
         parts.append(f"{'' if t.score else f'0 of {t.n}, '}≤ {high:.0%}")

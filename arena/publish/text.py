@@ -18,6 +18,7 @@ from markupsafe import Markup
 _SPECIAL = re.compile(r"""[\\`*_{}\[\]<>&"'!|~^:#=+$]""")
 #: What a title may not carry: themes print titles unescaped.
 _UNFIT_FOR_TITLES = re.compile(r"""[<>&"'`\\{}\[\]]""")
+_SPACE = re.compile(r"\s+")
 _SLUG = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 #: Characters of one text that a page shows; the whole is in the results file.
 LONGEST = 4000
@@ -40,7 +41,7 @@ def _seen(character: str) -> str:
 
 def escape(text: str, longest: int = LONGEST) -> Markup:
     """Return text as one line that is inert in Markdown, in HTML and in an attribute."""
-    line = " ".join(visible(text, longest).split())
+    line = _SPACE.sub(" ", visible(text, longest))
     return Markup(_SPECIAL.sub(lambda match: f"&#{ord(match.group())};", line))
 
 
