@@ -19,7 +19,8 @@ def boundaries(history: History) -> tuple[str, ...]:
         if event.kind == "model-asked" and not event["retry"]:
             points.append(f"model#{event['turn']}")
         elif event.kind == "arrived":
-            place = f"{event['what']}:{event['name']}#{event['n']}"
+            what = event["what"]
+            place = f"{what}#{event['n']}" if what == "write" else f"{what}:{event['name']}#{event['n']}"
             points.extend((f"{place}.before", f"{place}.after"))
         elif event.kind in counts:
             counts[event.kind] += 1

@@ -74,7 +74,8 @@ class Shot:
 
     def lacks(self, key: KeyUse | None) -> Unsupported | None:
         """Return why a cell is not supported, or None."""
-        needs = ("approval",) * self.case.approval + ("tool-call-id",) * (key == "with")
+        needs = ("approval",) * self.case.approval + ("session-store",) * self.case.store
+        needs += ("tool-call-id",) * (key == "with")
         return self.adapter.lacks(self.version, self.mode, self.scenario.name, self.point, needs)
 
     @property

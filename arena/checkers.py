@@ -305,6 +305,36 @@ def _refused(history: History) -> bool:
     return leg_end(history, history.of("leg-ended")[-1]) == {"run-lost"}
 
 
+def items_stored_exactly_once(history: History, _: Trial) -> Found:
+    """Every item that was ever written to the session store is there exactly once when all is over.
+
+    Items that the framework itself removed again (`pop`, `clear`) are not expected. The lost write must have made
+    the run fail: a start that ended well after it did not run as designed (seeds, decisions §8).
+    """
+    first = history.of("leg-ended", leg=0)[0]
+    if first["how"] == "exited" and first["status"] == 0:
+        raise ValueError("the lost write did not make the run fail")
+    struck = next(p for p, event in enumerate(history) if event.kind == "struck")
+    if any(e.kind == "arrived" and e["what"] == "write" and e.leg == 0 for e in history.events[struck + 1 :]):
+        raise ValueError("the start kept writing to the session after the lost write")
+    held: dict[tuple[str, str], int] = {}
+    for event in history.of("store"):
+        held.update({(event["session"], item): count for item, count in event["items"].items()})
+    wanted: set[tuple[str, str]] = set()
+    for event in history.of("arrived"):
+        if event["what"] == "write":
+            wanted |= {(event["name"], item) for item in event["arguments"]["items"]}
+    removed = any(event["operation"] in ("pop", "clear") for event in history.of("stored"))
+    found: set[Anomaly] = set()
+    for item in wanted:
+        count = held.get(item, 0)
+        if count == 0 and not removed:
+            found.add("lost")
+        elif count > 1:
+            found.add("duplicated")
+    return frozenset(found)
+
+
 def nothing_more_after_the_end(history: History, _: Trial) -> Found:
     """After a process has ended well, no call and no effect arrives."""
     over = False

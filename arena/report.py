@@ -138,6 +138,10 @@ def say(kind: str, facts: dict[str, Any]) -> str:
             return f"left process {facts['pid']} behind; ended by {facts['ended']}"
         case "barrier":
             return f"leaves the barrier: {facts['reason']}"
+        case "stored":
+            return f"THE STORE KEEPS {facts['operation']} {', '.join(facts['items'])}"
+        case "store":
+            return f"{facts['session']} holds {', '.join(f'{n} x {text}' for text, n in facts['items'].items())}"
         case "mode-read":
             return f"{facts['pragma']} is {facts['found']}, asked for {facts['asked']}"
         case "error":

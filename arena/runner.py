@@ -175,7 +175,7 @@ def run_shots(
     leg_limit_s: float,
     done: Iterable[Record] = (),
     ever_differed: frozenset[str] = frozenset(),
-    boundaries: Mapping[tuple[str, str, str], tuple[str, ...]] | None = None,
+    boundaries: Mapping[str, tuple[str, ...]] | None = None,
     cold: bool = False,
 ) -> dict[str, list[Record]]:
     """Run every trial that is still to be run and return all records by shot.
@@ -191,7 +191,7 @@ def run_shots(
         leg_limit_s: seconds for each leg.
         done: records of an earlier part of the same run; their trials are not run again.
         ever_differed: ids of shots whose trials once differed under the same lock: they start with fresh trials.
-        boundaries: of an unharmed run, by (adapter, version, mode); needed where a scenario explores.
+        boundaries: of an unharmed run, by shot; needed where a scenario explores.
         cold: start every leg cold.
 
     Raises:
@@ -203,7 +203,7 @@ def run_shots(
             shot,
             planned_trials(shot, trials),
             shot.id in ever_differed,
-            there[shot.adapter.id, shot.version, shot.mode] if shot.scenario.explores else (),
+            there[shot.id] if shot.scenario.explores else (),
         )
         for shot in shots
         if shot.lacking is None

@@ -86,6 +86,8 @@ class Case:
         stages: legs that run one stage after the other; the legs of a stage run at once.
         timings: the variants of the point; (None,) where nothing is struck or it makes no difference.
         approval: whether `charge_card` waits for a person, which not every framework can.
+        store: whether the session is kept in the harness's store, which not every framework can.
+        boundaries: in an exploring scenario: a glob over the boundaries that are struck.
     """
 
     name: str
@@ -93,6 +95,8 @@ class Case:
     stages: tuple[tuple[Leg, ...], ...]
     timings: tuple[Timing | None, ...] = ("rest", "once")
     approval: bool = False
+    store: bool = False
+    boundaries: str = "*"
 
 
 @dataclass(frozen=True, slots=True)

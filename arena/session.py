@@ -6,6 +6,7 @@ Everything that a run needs from outside comes together here; the parts know not
 from __future__ import annotations
 
 import datetime
+import fnmatch
 import os
 import platform
 import subprocess
@@ -194,14 +195,17 @@ def versions_of(shot: Shot) -> tuple[str, ...]:
 
 def find_boundaries(
     shots: Sequence[Shot], targets: Mapping[tuple[str, str], Target], pool: TrialPool, leg_limit_s: float
-) -> dict[tuple[str, str, str], tuple[str, ...]]:
-    """Run each mode that is to be explored once, unharmed, and return its boundaries."""
-    exploring = {(s.adapter.id, s.version, s.mode): s for s in shots if s.scenario.explores and not s.lacking}
+) -> dict[str, tuple[str, ...]]:
+    """Run each shot that is to be explored once, unharmed, and return its boundaries by the shot's id."""
+    exploring = [shot for shot in shots if shot.scenario.explores and not shot.lacking]
     futures = {
-        key: pool.submit(trial_plan(shot, 0, 0, targets, leg_limit_s, tag="unharmed"))
-        for key, shot in exploring.items()
+        shot.id: (shot, pool.submit(trial_plan(shot, 0, 0, targets, leg_limit_s, tag="unharmed")))
+        for shot in exploring
     }
-    return {key: boundaries(future.result()) for key, future in futures.items()}
+    return {
+        key: tuple(p for p in boundaries(future.result()) if fnmatch.fnmatchcase(p, shot.case.boundaries))
+        for key, (shot, future) in futures.items()
+    }
 
 
 def ever_differed(

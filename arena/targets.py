@@ -204,12 +204,18 @@ def trial_plan(
     if shot.scenario.explores and boundary is None:
         stages = ((Leg("start"),),)
     readback = mode.readback
+    environment = {"PLUGPULL_MODE": shot.mode}
+    if shot.case.approval:
+        environment["PLUGPULL_APPROVAL"] = "required"
+    if shot.case.store:
+        environment["PLUGPULL_STORE"] = "provider"
+        environment["PLUGPULL_STAGED_INPUT"] = f"And one more thing: {shot.id}-{number}."
     return TrialPlan(
         f"{tag}{shot.id}-{number}",
         item.workload,
         tuple(tuple(leg(planned) for planned in stage) for stage in stages),
         item.facts,
-        {"PLUGPULL_MODE": shot.mode, **({"PLUGPULL_APPROVAL": "required"} if shot.case.approval else {})},
+        environment,
         mode.leg_limit_s or leg_limit_s,
         cold,
         Readback(readback.file, readback.sqlite_pragma, readback.expect) if readback else None,

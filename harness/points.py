@@ -4,6 +4,7 @@
     effect:charge_card(order=o-1)#1.before   only calls with these arguments are counted
     call:lookup#2.before                the leg's second lookup has arrived
     model#2                             the leg's second turn of the model has been asked for
+    write#2.after                       the session store has kept the leg's second write, not answered it
     pause#1                             the target has said that a run waits for a person
 
 `#n` counts within the leg, from 1. `before`: nothing recorded; `after`: recorded and not answered.
@@ -15,11 +16,12 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["effect", "call", "model", "pause", "answer"]
+Kind = Literal["effect", "call", "write", "model", "pause", "answer"]
 Side = Literal["before", "after"]
 _TEXT = re.compile(
     r"(?:(?P<kind>effect|call):(?P<name>[a-z][a-z0-9_]*)(?:\((?P<arguments>[^()]*)\))?#(?P<n>[1-9]\d*)"
     r"\.(?P<side>before|after)"
+    r"|write#(?P<w>[1-9]\d*)\.(?P<write_side>before|after)"
     r"|(?P<bare>model|pause|answer)#(?P<m>[1-9]\d*))"
 )
 
@@ -39,6 +41,8 @@ class Point:
     side: Side = "before"
 
     def __str__(self) -> str:
+        if self.kind == "write":
+            return f"write#{self.n}.{self.side}"
         if self.kind not in ("effect", "call"):
             return f"{self.kind}#{self.n}"
         inside = ",".join(f"{name}={value}" for name, value in self.arguments)
@@ -46,7 +50,7 @@ class Point:
 
     def counts(self, kind: str, name: str, arguments: dict[str, object]) -> bool:
         """Return whether an arrival of this kind, name and arguments is one that `#n` counts."""
-        if kind != self.kind or name != self.name:
+        if kind != self.kind or (name != self.name and kind != "write"):
             return False
         return all(name in arguments and str(arguments[name]) == value for name, value in self.arguments)
 
@@ -61,11 +65,14 @@ def parse_point(text: str) -> Point:
     if found is None:
         raise PointError(
             f"{text!r} is no point: write effect:NAME#N.before, effect:NAME#N.after, call:NAME#N.before, "
-            "call:NAME#N.after, model#N, pause#N or answer#N"
+            "call:NAME#N.after, write#N.before, write#N.after, model#N, pause#N or answer#N"
         )
     bare = found["bare"]
     if bare is not None:
         return Point(kind=bare, n=int(found["m"]))  # type: ignore[arg-type]  # the pattern allows the three only
+    if found["w"] is not None:
+        side: Side = found["write_side"]  # type: ignore[assignment]  # the pattern allows the two only
+        return Point(kind="write", n=int(found["w"]), side=side)
     pairs = []
     for pair in filter(None, (found["arguments"] or "").split(",")):
         name, equals, value = pair.partition("=")

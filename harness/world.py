@@ -27,7 +27,7 @@ from aiohttp import web
 
 from harness import kernel, wire
 from harness.faults import Fault
-from harness.history import Event, History
+from harness.history import Event, History, canonical
 from harness.model import Refused, Workload, identity, next_turn, read_transcript
 from harness.points import Point, Side
 
@@ -272,6 +272,8 @@ class LegWorld:
             return await self._effect(exchange, name, facts, pid)
         if what == "calls" and name:
             return await self._call(exchange, name, facts, pid)
+        if what == "store" and name:
+            return await self._store(exchange, name, facts, pid)
         if what == "paused":
             record("paused", self.index, pid=pid)
             await self._arrive_and_hold(exchange, "pause", "", {})
@@ -314,6 +316,34 @@ class LegWorld:
         await self._hold(exchange, "after")
         self._answered("call", tool, arguments, n)
         return web.Response(text=self._trial.result(tool, arguments, value))
+
+    async def _store(
+        self, exchange: _Exchange, place: str, facts: dict[str, Any], pid: int
+    ) -> web.StreamResponse:
+        """Serve the session store: it keeps exactly what it is given, with no key and no deduplication."""
+        session, _, operation = place.partition("/")
+        items = self._trial.store.setdefault(session, [])
+        if operation == "items":
+            return web.json_response(items)
+        if operation not in ("append", "pop", "clear"):
+            return web.Response(status=404, text=f"the store has no {operation!r}")
+        given = facts.get("items") if operation == "append" else []
+        if not isinstance(given, list):
+            return web.Response(status=400, text="append takes a list of items")
+        shown = [canonical(item) for item in given]
+        n = self._arrived(exchange, "write", session, {"operation": operation, "items": shown}, pid=pid)
+        await self._hold(exchange, "before")
+        popped = None
+        if operation == "append":
+            items.extend(given)
+        elif operation == "clear":
+            items.clear()
+        elif items:
+            popped = items.pop()
+        self._trial.recorder.add("stored", self.index, session=session, operation=operation, items=shown, n=n)
+        await self._hold(exchange, "after")
+        self._answered("write", session, {"operation": operation}, n)
+        return web.json_response(popped)
 
     def _answered(self, what: str, name: str, arguments: dict[str, Any], n: int) -> None:
         self._trial.recorder.add("answered", self.index, what=what, name=name, arguments=arguments, n=n)
@@ -435,6 +465,7 @@ class TrialWorld:
         self.recorder = Recorder()
         self.minted: set[str] = set()
         self.legs: list[LegWorld] = []
+        self.store: dict[str, list[Any]] = {}
         self._facts = facts
         self._secret = secrets.token_bytes(16)
 
@@ -480,6 +511,10 @@ class TrialWorld:
         """Drain every leg's socket and write the history's last event; to be called when all is dead."""
         drained = [await leg.drain() for leg in self.legs]
         await self.world.finished(self.id)
+        for session, items in self.store.items():
+            shown = [canonical(item) for item in items]
+            held = {text: shown.count(text) for text in dict.fromkeys(shown)}
+            self.recorder.add("store", session=session, items=held)
         if all(drained):
             self.recorder.add("closed", drained=len(drained))
         else:

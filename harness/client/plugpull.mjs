@@ -26,6 +26,10 @@ function post(path, facts, headers = {}) {
 export const effect = (name, args, key) =>
   post(`/effects/${name}`, args, key ? { "Idempotency-Key": key } : {});
 export const call = (tool, args) => post(`/calls/${tool}`, args);
+export const store = (session, items) => post(`/store/${session}/append`, { items });
+export const stored = async (session) => JSON.parse(await post(`/store/${session}/items`, {}));
+export const unstore = async (session) => JSON.parse(await post(`/store/${session}/pop`, {}));
+export const clear = (session) => post(`/store/${session}/clear`, {});
 export const paused = () => post("/paused", {});
 export const answer = (text) => post("/answer", { text });
 export const hello = (facts) => post("/hello", facts);

@@ -47,6 +47,26 @@ def call(tool, **arguments):
     return _post(f"/calls/{tool}", arguments)
 
 
+def store(session, items):
+    """Append items (JSON values) to a session of the store; raises if the store does not answer."""
+    _post(f"/store/{session}/append", {"items": items})
+
+
+def stored(session):
+    """Return the items that a session of the store holds."""
+    return json.loads(_post(f"/store/{session}/items", {}))
+
+
+def unstore(session):
+    """Remove the last item of a session from the store and return it, or None."""
+    return json.loads(_post(f"/store/{session}/pop", {}))
+
+
+def clear(session):
+    """Remove every item of a session from the store."""
+    _post(f"/store/{session}/clear", {})
+
+
 def paused():
     """Say that the framework has saved a run that waits for a person's decision."""
     _post("/paused", {})

@@ -150,14 +150,15 @@ def test_an_executors_work_is_awaited(trials: Trials, warm: bool) -> None:
 @BOTH
 def test_destructors_of_the_targets_objects_run(trials: Trials, warm: bool, tmp_path: Path) -> None:
     source = f"""
+        import os
+        out = os.open({str(tmp_path / "closed")!r}, os.O_WRONLY | os.O_CREAT)
         class Closes:
             def __init__(self, name):
                 self.name = name
-            def __del__(self):
-                with open({str(tmp_path / "closed")!r}, "a") as file:
-                    file.write(self.name)
-        a = Closes("a")
-        b = Closes("b")
+            def __del__(self, out=out, write=os.write):
+                write(out, self.name)
+        a = Closes(b"a")
+        b = Closes(b"b")
         b.me = b
     """
     trials.run_once(source, warm=warm)
@@ -308,7 +309,7 @@ def preloading(trials: Trials, name: str, module: str, source: str = CHARGES) ->
     (site / f"{name}.py").write_text(textwrap.dedent(module), encoding="utf-8")
     program = trials.folder / "python-with-packages"
     program.write_text(
-        f'#!/bin/sh\nPYTHONPATH={site} exec {sys.executable} "$@"\n',
+        f'#!/bin/sh\nPYTHONPATH={site}:$PYTHONPATH exec {sys.executable} "$@"\n',
         encoding="utf-8",
     )
     program.chmod(0o755)
