@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from arena.words import ANOMALIES, Anomaly, Verdict
-from harness.history import Event, History
+from harness.history import CHECKS, Event, History
 from harness.model import identity
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def trial_error(history: History) -> str:
         return str(event["reason"])
     for event in history.of("checked"):
         if not event["ok"]:
-            return f"check failed: {event['check']}"
+            return f"check failed: {CHECKS.get(event['check'], event['check'])}"
     versions = {e.leg: e["version"] for e in history.of("leg-started") if "version" in e.facts}
     for hello in history.of("hello"):
         said = hello.facts.get("said_version")

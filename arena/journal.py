@@ -30,6 +30,12 @@ class Judged:
     reason: str
     counts: dict[str, int]
 
+    @property
+    def kind(self) -> list[Any]:
+        """What makes it distinct; of the counts their tools and order, not the arguments that an item is about."""
+        counts = [[name.partition("{")[0], count] for name, count in self.counts.items()]
+        return [self.verdict, self.anomalies, self.reason, counts]
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -65,7 +71,8 @@ class Record:
     @property
     def outcome(self) -> str:
         """What makes outcomes distinct: verdicts, anomalies, counts, exits and checks."""
-        return json.dumps([self._judged_json(), self.exits, self.checks], sort_keys=True)
+        kinds = {key: judged.kind for key, judged in self.judged.items()}
+        return json.dumps([kinds, self.exits, self.checks], sort_keys=True)
 
     @property
     def is_error(self) -> bool:

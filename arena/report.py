@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from arena.results import Result, ResultsFile
+from harness.history import CHECKS
 
 _STYLE = {"PASS": "green", "FAIL": "bold red", "ERROR": "bold yellow", "UNSUPPORTED": "dim"}
 #: Failing cells whose timelines are printed; the rest name their command only.
@@ -19,6 +20,8 @@ _TIMELINES = 4
 
 def print_results(file: ResultsFile, console: Console) -> None:
     """Print a table of the cells, then each failing cell's witness and the command that reproduces it."""
+    if not console.is_terminal:
+        console.width = 240
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("target", "mode", "scenario", "point", "key", "verdict", "what", "trials"):
         table.add_column(name, overflow="fold")
@@ -112,7 +115,9 @@ def say(kind: str, facts: dict[str, Any]) -> str:
         case "held":
             return f"is held at {facts['point']}"
         case "checked":
-            return f"check {'holds' if facts['ok'] else 'FAILS'}: {facts['check']}"
+            return (
+                f"check {'holds' if facts['ok'] else 'FAILS'}: {CHECKS.get(facts['check'], facts['check'])}"
+            )
         case "struck":
             rest = (
                 ""
@@ -141,7 +146,9 @@ def say(kind: str, facts: dict[str, Any]) -> str:
         case "stored":
             return f"THE STORE KEEPS {facts['operation']} {', '.join(facts['items'])}"
         case "store":
-            return f"{facts['session']} holds {', '.join(f'{n} x {text}' for text, n in facts['items'].items())}"
+            return (
+                f"{facts['session']} holds {', '.join(f'{n} x {text}' for text, n in facts['items'].items())}"
+            )
         case "mode-read":
             return f"{facts['pragma']} is {facts['found']}, asked for {facts['asked']}"
         case "error":

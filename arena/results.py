@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import pandas
 
 SCHEMA = 1
+#: Hexadecimal digits of a SHA-256 that files carry: enough to tell apart what they hold, and half the bytes.
+DIGITS = 16
 
 
 class ResultsError(Exception):
@@ -74,7 +76,7 @@ class Trials(_Model):
     score: str | None = Field(default=None, description="`k of 8`: items of which every trial passed")
     outcomes: tuple[Seen, ...] = Field(description="the distinct outcomes, worst first")
     rows: tuple[tuple[str, int, int, int], ...] = Field(
-        description="one a trial: the first 12 digits of its history's digest, its outcome, its item, its round"
+        description="one a trial: its history's digest, its outcome, its item, its round"
     )
 
 
@@ -126,7 +128,9 @@ class Result(_Model):
     unsupported: dict[str, str] | None = Field(
         default=None, description="reason, url and date of UNSUPPORTED"
     )
-    hashes: dict[str, str] = Field(description="SHA-256 of target, lock, scenario and harness")
+    hashes: dict[str, str] = Field(
+        description="first 16 digits of the SHA-256 of target, lock, scenario and harness"
+    )
     reproduce: str = Field(description="the command that runs this cell again")
 
 
@@ -302,4 +306,4 @@ def witness_digest(history: list[list[Any]]) -> str:
     """Return the digest under which a history is stored."""
     import hashlib
 
-    return hashlib.sha256(canonical(history).encode()).hexdigest()
+    return hashlib.sha256(canonical(history).encode()).hexdigest()[:DIGITS]

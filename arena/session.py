@@ -25,7 +25,7 @@ from arena.cells import SelectionError, Shot, Wanted, select
 from arena.journal import Journal, JournalError, Record, journals, read_journal
 from arena.progress import progress_to
 from arena.report import junit_report, print_results
-from arena.results import Result, ResultsFile, Run, published, to_text
+from arena.results import DIGITS, Result, ResultsFile, Run, published, to_text
 from arena.runner import CeilingReached, run_shots
 from arena.scenario import Scenario, find_scenarios
 from arena.targets import Target, learn, prepare, tree_hash, trial_plan
@@ -213,7 +213,7 @@ def ever_differed(
 ) -> frozenset[str]:
     """Return the ids of shots whose published trials once differed under the same lock."""
     locks = {
-        cell: (result.hashes.get("lock"))
+        cell: result.hashes["lock"]
         for file in published(root / "results").values()
         for result in file.results
         if result.trials.differing
@@ -223,7 +223,8 @@ def ever_differed(
         shot.id
         for shot in shots
         for key in shot.keys
-        if locks.get(shot.cell_id(key)) == targets[shot.adapter.id, shot.version].hashes["lock"]
+        if locks.get(shot.cell_id(key), "")[:DIGITS]
+        == targets[shot.adapter.id, shot.version].hashes["lock"][:DIGITS]
     )
 
 

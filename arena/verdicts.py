@@ -14,7 +14,7 @@ from arena.adapters import KeyUse, Promise
 from arena.cells import Shot, coordinates_id
 from arena.checkers import repeats_told_apart
 from arena.journal import Judged, Record
-from arena.results import Found, Leg, Result, Seen, Sentence, Trials
+from arena.results import DIGITS, Found, Leg, Result, Seen, Sentence, Trials
 from arena.statistics import METHOD, interval
 from arena.words import ANOMALIES, Anomaly, Verdict
 from harness.history import history_from_json
@@ -181,7 +181,7 @@ def _cell(
         record, j = group[0]
         witness = histories[record.outcome]
         assert witness.history is not None
-        witnesses[witness.digest] = witness.history
+        witnesses[witness.digest[:DIGITS]] = witness.history
         index[_kind(record, j)] = number
         outcomes.append(
             Seen(
@@ -191,11 +191,11 @@ def _cell(
                 counts=j.counts,
                 checks=record.checks,
                 reason=j.reason,
-                witness=witness.digest,
+                witness=witness.digest[:DIGITS],
             )
         )
     rows = tuple(
-        (record.digest[:12], index[_kind(record, j)], record.item, record.round)
+        (record.digest[:DIGITS], index[_kind(record, j)], record.item, record.round)
         for record, j in sorted(judged, key=lambda pair: pair[0].number)
     )
     shown = next((o for o in outcomes if o.verdict == what.verdict), outcomes[0])
@@ -250,7 +250,7 @@ def _cell(
         recipe=sentences.recipe(shot),
         workload=shot.scenario.items[0].workload.id,
         policy=POLICY,
-        hashes=dict(hashes),
+        hashes={name: value[:DIGITS] for name, value in hashes.items()},
         reproduce=shot.reproduce,
     )
 
@@ -260,7 +260,7 @@ def _in_words(judged: Judged) -> str:
 
 
 def _kind(record: Record, judged: Judged) -> str:
-    return f"{judged.verdict}{judged.anomalies}{judged.reason}{judged.counts}{record.exits}{record.checks}"
+    return f"{judged.kind}{record.exits}{record.checks}"
 
 
 def _unsupported(
@@ -310,7 +310,7 @@ def _unsupported(
             "url": lacking.url,
             "checked": lacking.checked.isoformat(),
         },
-        hashes=dict(hashes),
+        hashes={name: value[:DIGITS] for name, value in hashes.items()},
         reproduce=shot.reproduce,
     )
 
@@ -360,9 +360,9 @@ def evidence_of(history: list[list[Any]], counts: Mapping[str, int]) -> dict[str
                 kill["rested"], kill["rest_s"] = facts["rested"], facts["rest_s"]
         if kind == "checked" and "holders" in facts:
             kill.setdefault("holders", facts["holders"])
-        if kind == "checked" and facts["check"].startswith("the wait status says killed"):
+        if kind == "checked" and facts["check"] == "killed":
             kill.setdefault("status", f"{facts.get('how')} {facts.get('status')}")
-        if kind == "checked" and "seconds" in facts and facts["check"].startswith("the held connection"):
+        if kind == "checked" and "seconds" in facts and facts["check"] == "closed":
             kill.setdefault("closed_after_s", facts["seconds"])
         if kind == "leg-started" and leg == 0:
             kill["pid"] = facts["pid"]
@@ -375,7 +375,8 @@ def evidence_of(history: list[list[Any]], counts: Mapping[str, int]) -> dict[str
         status = last["status"] if last["how"] == "exited" else -last["status"]
         evidence["resume_returncode"] = None if hung else status
         if "stderr" in last:
-            evidence["stderr"] = last["stderr"]
+            # the whole tail is in the witness; its end says what went wrong
+            evidence["stderr"] = "\n".join(last["stderr"].splitlines()[-2:])[-300:]
     limits = [facts for _, _, kind, facts in history if kind == "limit"]
     if limits:
         evidence["limit"] = limits[-1]

@@ -40,6 +40,19 @@ KINDS: Mapping[str, str] = {
     "closed": "every process is dead and every socket drained",
 }
 
+#: The checks of faults, and what each says when it holds.
+CHECKS: Mapping[str, str] = {
+    "open": "the agent runs and its request is open",
+    "holders": "everyone who holds the request is in the agent's process group",
+    "interpreter": "the agent executes its environment's interpreter",
+    "closed": "the held connection closed within 1 s",
+    "killed": "the wait status says killed by SIGKILL",
+    "stopped": "the wait status says stopped",
+    "still-open": "the stopped agent's request is still open",
+    "continued": "the wait status says continued",
+    "terminated": "the wait status says how the terminated agent ended",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Event:

@@ -20,7 +20,7 @@ from typing import Any
 
 from harness import kernel
 from harness.faults import Fault
-from harness.history import History
+from harness.history import CHECKS, History
 from harness.launch import MARKER_LENGTH, Launched, Launcher, LaunchError, base_environment, open_output
 from harness.plan import LegPlan, TrialPlan
 from harness.world import LegWorld, Recorder, Strike, TrialWorld, World
@@ -37,7 +37,7 @@ GRACE_S = 2.0
 SIGNAL_LIMIT_S = 10.0
 #: A request that waits at a barrier is answered at last after this long.
 BARRIER_LIMIT_S = 3.0
-_STDERR_LINES, _STDERR_CHARACTERS = 60, 4000
+_STDERR_LINES, _STDERR_CHARACTERS = 20, 1500
 
 
 @dataclass(frozen=True, slots=True)
@@ -477,7 +477,7 @@ class _Run:
     def _check(self, leg: _Leg, check: str, ok: bool, **facts: Any) -> None:
         self._record.add("checked", leg.index, check=check, ok=ok, **facts)
         if not ok:
-            raise self._failed(f"check failed: {check}", leg.index)
+            raise self._failed(f"check failed: {CHECKS[check]}", leg.index)
 
     def _failed(self, reason: str, leg: int | None) -> _CheckFailed:
         self._record.add("error", leg, reason=reason)
@@ -486,9 +486,7 @@ class _Run:
     def _check_open(self, leg: _Leg, strike: Strike) -> None:
         alive = not leg.ended.is_set() and kernel.peek_ended(leg.pidfd) is None
         still_open = not any(hold.gone.is_set() for hold in strike.holds)
-        self._check(
-            leg, "the agent runs and its request is open", alive and still_open, alive=alive, open=still_open
-        )
+        self._check(leg, "open", alive and still_open, alive=alive, open=still_open)
 
     def _check_holders(self, leg: _Leg, strike: Strike) -> None:
         """Check that everyone who has the other end of a held connection open is in the leg's group."""
@@ -503,7 +501,7 @@ class _Run:
             found = kernel.holders(inode)
             self._check(
                 leg,
-                "everyone who holds the request is in the agent's process group",
+                "holders",
                 bool(found) and all(member.group == leg.group for member in found),
                 holders=[[member.pid, member.group] for member in found],
                 group=leg.group,
@@ -514,7 +512,7 @@ class _Run:
                 raise self._failed("missing fact: what the agent executes", leg.index)
             self._check(
                 leg,
-                "the agent executes its environment's interpreter",
+                "interpreter",
                 executable == expected,
                 executable=Path(executable).name,
             )
@@ -537,7 +535,7 @@ class _Run:
                 seconds = round(time.monotonic() - killed_at, 4)
             self._check(
                 leg,
-                "the held connection closed within 1 s",
+                "closed",
                 seconds is not None,
                 point=str(hold.point),
                 seconds=seconds,
@@ -550,7 +548,7 @@ class _Run:
         ended = kernel.peek_ended(leg.pidfd)
         self._check(
             leg,
-            "the wait status says killed by SIGKILL",
+            "killed",
             ended is not None and ended.killed_by_sigkill,
             how=ended.how if ended else None,
             status=ended.status if ended else None,
@@ -566,7 +564,7 @@ class _Run:
         states = {line.state for line in kernel.processes() if line.group == leg.group}
         self._check(
             leg,
-            "the wait status says stopped",
+            "stopped",
             stopped and states <= {"T"},
             states=sorted(states),
             stopped=stopped,
@@ -577,11 +575,11 @@ class _Run:
         """Wake a stopped leg, answer what it waits for, and follow it to its end."""
         strike = next(s for s in leg.world.strikes if s.fault.action == "stop")
         still_open = not any(hold.gone.is_set() for hold in strike.holds)
-        self._check(leg, "the stopped agent's request is still open", still_open)
+        self._check(leg, "still-open", still_open)
         kernel.send_group(leg.group, signal.SIGCONT)
         self._record.add("struck", leg.index, action="continue", signal=int(signal.SIGCONT), group=leg.group)
         continued = await _until(lambda: kernel.take_continued(leg.pidfd))
-        self._check(leg, "the wait status says continued", continued)
+        self._check(leg, "continued", continued)
         leg.stopped.clear()
         leg.began = time.monotonic()
         for hold in strike.holds:
@@ -622,7 +620,7 @@ class _Run:
         ended = kernel.peek_ended(leg.pidfd)
         self._check(
             leg,
-            "the wait status says how the terminated agent ended",
+            "terminated",
             ended is not None,
             how=ended.how if ended else None,
             status=ended.status if ended else None,

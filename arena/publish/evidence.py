@@ -58,6 +58,11 @@ class CellShown:
     trials: str
     stances: tuple[Stance, ...]
 
+    @property
+    def short(self) -> str:
+        """The use of the key in a word or two."""
+        return {"none": "no key", "with": "key"}.get(use(self.result) or "", "")
+
 
 @dataclass(frozen=True, slots=True)
 class PointShown:
@@ -73,11 +78,6 @@ class PointShown:
     timelines: tuple[Timeline, ...]
     stderr: str
     reproduce: str
-
-    @property
-    def stances(self) -> tuple[Stance, ...]:
-        """What the docs say of the point's anomalies, each once."""
-        return tuple(dict.fromkeys(stance for cell in self.cells for stance in cell.stances))
 
 
 def points_of(sheet: Sheet) -> tuple[PointShown, ...]:
@@ -105,6 +105,17 @@ def _point(anchor: str, text: str, results: Sequence[Result], sheet: Sheet) -> P
         str(main.evidence.get("stderr", "")),
         main.reproduce,
     )
+
+
+def docs_of(points: Sequence[PointShown]) -> tuple[tuple[Stance, tuple[str, ...]], ...]:
+    """Return what the docs say of a page's anomalies, each sentence once, with the cells that it is about."""
+    found: dict[Stance, dict[str, None]] = {}
+    for point in points:
+        for cell in point.cells:
+            where = f"{point.name} {point.timing}" + (f", {cell.short}" if cell.short else "")
+            for stance in cell.stances:
+                found.setdefault(stance, {})[where] = None
+    return tuple((stance, tuple(where)) for stance, where in found.items())
 
 
 def _cell(result: Result, file: ResultsFile) -> CellShown:

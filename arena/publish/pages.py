@@ -34,6 +34,10 @@ DOCUMENTS: Mapping[str, tuple[str, str]] = {
     "CONTRIBUTING.md": ("contribute.md", "Contribute"),
     "CHANGELOG.md": ("method-changes.md", "Changes of the method"),
 }
+#: Bytes that the first page may have: it is read on phones.
+HOME_LIMIT = 143_000
+#: Bytes that the theme adds to a page.
+THEME_SIZE = 16_000
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(\s*<?([^()\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
 
 
@@ -48,6 +52,11 @@ class Written:
 
     nav: list[Any]
     pages: int
+
+
+def html_size(markdown: str) -> int:
+    """Return about how many bytes the page of a home page's Markdown will have, the theme's own included."""
+    return len(markdown.encode()) - len(' markdown="span"') * markdown.count(" markdown=") + THEME_SIZE
 
 
 class SiteWriter:
@@ -92,15 +101,17 @@ class SiteWriter:
         """Write every page and file, and return the navigation."""
         shutil.copytree(self.root / "site" / "docs", self.source, dirs_exist_ok=True)
         best = {target: recommend(self.collection, target) for target in self.collection.tested}
-        self._page("index.md", "home.md.jinja", rows=matrix.home(self.collection))
+        self._home()
         self._frameworks(best)
         self._scenarios()
         for sheet in self.collection.sheets.values():
+            points = evidence.points_of(sheet)
             self._page(
                 sheet.place.page,
                 "evidence.md.jinja",
                 sheet=sheet,
-                points=evidence.points_of(sheet),
+                points=points,
+                said=evidence.docs_of(points),
                 versions=evidence.versions_line(self.collection, sheet),
                 run=evidence.facts_of_run(sheet.source.file),
                 recipe=next(
@@ -122,6 +133,17 @@ class SiteWriter:
         for name, (page, heading) in DOCUMENTS.items():
             self._document(name, page, heading)
         return Written(self._nav(), self.pages)
+
+    def _home(self) -> None:
+        """Write the first page with as much detail as fits: links for each square, for each cell, or fewer rows."""
+        rows = matrix.home(self.collection)
+        template = self.templates.get_template("home.md.jinja")
+        for level in (0, 1, 2):
+            text = template.render(rows=rows, level=level)
+            if html_size(text) <= HOME_LIMIT:
+                break
+        self._file("index.md", text)
+        self.pages += 1
 
     def _page(self, file: str, template: str, /, **values: Any) -> None:
         self._file(file, self.templates.get_template(template).render(**values))

@@ -32,8 +32,8 @@ def test_a_stopped_agent_sleeps_while_another_works_and_then_goes_on(trials: Tri
     assert [e.leg for e in history.of("recorded")] == [1, 0]
     assert [(e.leg, e["action"]) for e in history.of("struck")] == [(0, "stop"), (0, "continue")]
     found = checks(history)
-    assert found["the wait status says stopped"]["states"] == ["T"]
-    assert found["the wait status says continued"]["ok"]
+    assert found["stopped"]["states"] == ["T"]
+    assert found["continued"]["ok"]
     assert [(e.leg, e["status"]) for e in history.of("leg-ended")] == [(1, 0), (0, 0)]
 
 
@@ -97,7 +97,7 @@ def test_an_agent_that_finishes_its_work_in_the_grace_is_not_killed(trials: Tria
     assert exits(history) == [("exited", 0)]
     assert said(history) == {"asked": "to stop"}
     assert [e["text"] for e in history.of("answer")] == ["done in time"]
-    assert checks(history)["the wait status says how the terminated agent ended"]["how"] == "exited"
+    assert checks(history)["terminated"]["how"] == "exited"
 
 
 def test_an_agent_that_is_never_answered_is_killed_after_the_grace(trials: Trials) -> None:
@@ -105,7 +105,7 @@ def test_an_agent_that_is_never_answered_is_killed_after_the_grace(trials: Trial
     assert not errors(history)
     assert [e["action"] for e in history.of("struck")] == ["terminate", "kill"]
     assert exits(history) == [("killed", signal.SIGKILL)]
-    ended = checks(history)["the wait status says how the terminated agent ended"]
+    ended = checks(history)["terminated"]
     assert ended["seconds"] >= 1
 
 

@@ -16,10 +16,16 @@ from harness import kernel
 
 
 @contextlib.contextmanager
-def child(source: str, *, fds: tuple[int, ...] = (), **options: bool) -> Iterator[subprocess.Popen[bytes]]:
+def child(
+    source: str, *, fds: tuple[int, ...] = (), apart: bool = False
+) -> Iterator[subprocess.Popen[bytes]]:
     """Run a child until the block ends; it says `ready` on its standard output first."""
     process = subprocess.Popen(
-        [sys.executable, "-c", source], stdout=subprocess.PIPE, stdin=subprocess.PIPE, pass_fds=fds, **options
+        [sys.executable, "-c", source],
+        stdout=subprocess.PIPE,
+        stdin=subprocess.PIPE,
+        pass_fds=fds,
+        start_new_session=apart,
     )
     assert process.stdout is not None
     assert process.stdin is not None
@@ -122,7 +128,7 @@ def test_a_connection_inherited_by_another_process_is_found(
     kind: str, diagnosis: kernel.SocketDiagnosis, request: pytest.FixtureRequest
 ) -> None:
     here, there = request.getfixturevalue(kind)
-    with child(WAITS, fds=(there.fileno(),), start_new_session=True) as heir:
+    with child(WAITS, fds=(there.fileno(),), apart=True) as heir:
         found = set(kernel.holders(diagnosis.peer_inode(here)))
         assert found == {kernel.Member(os.getpid(), os.getpgrp()), kernel.Member(heir.pid, heir.pid)}
         there.close()
@@ -244,7 +250,7 @@ def test_reaping_returns_the_childs_cpu_seconds() -> None:
 
 
 def test_a_signal_to_a_group_that_is_gone_is_no_error() -> None:
-    with child(WAITS, start_new_session=True) as process:
+    with child(WAITS, apart=True) as process:
         group = process.pid
     kernel.send_group(group, signal.SIGKILL)
 
@@ -253,14 +259,14 @@ def test_a_signal_to_a_group_that_is_gone_is_no_error() -> None:
 
 
 def test_the_members_of_a_group_are_those_that_live() -> None:
-    with child(WAITS, start_new_session=True) as process:
+    with child(WAITS, apart=True) as process:
         assert kernel.group_members(process.pid) == (process.pid,)
         process.kill()
         assert eventually(lambda: kernel.group_members(process.pid) == ())
 
 
 def test_a_processes_line_tells_parent_group_and_session() -> None:
-    with child(WAITS, start_new_session=True) as process:
+    with child(WAITS, apart=True) as process:
         line = kernel.process_line(process.pid)
         assert line is not None
         assert (line.parent, line.group, line.session) == (os.getpid(), process.pid, process.pid)

@@ -33,6 +33,8 @@
     return /[",\n\r]/.test(inert) ? `"${inert.replaceAll('"', '""')}"` : inert;
   };
 
+  const keys = { "no key": "none", key: "with", "key or not": "both" };
+
   function filterMatrix(table, box) {
     const columns = [...table.querySelectorAll("thead th[data-s]")].map((head) => ({
       head, scenario: head.dataset.s, group: head.dataset.g, question: head.textContent,
@@ -44,16 +46,16 @@
         row, mode: row.dataset.m,
         cells: [...row.cells].slice(1).map((cell) => ({
           cell,
-          squares: [...cell.querySelectorAll(".ln")].map((line) => {
-            const shown = line.querySelector(".q");
-            const label = line.querySelector(".k");
-            const key = label ? label.className.replace("k k-", "") : "calls";
-            const color = [...shown.classList].find((c) => c.startsWith("c-"));
-            const kind = [...shown.classList].find((c) => c !== "q" && !c.startsWith("c-"));
+          squares: [...cell.querySelectorAll(".q")].map((shown) => {
+            const line = shown.closest("td > span") || shown;
+            const label = line.querySelector("i");
+            const key = label ? keys[label.textContent.trim()] || "calls" : "calls";
+            const [kind, color] = [...shown.classList].filter((c) => c !== "q");
             const bold = shown.querySelector("b");
+            const link = shown.closest("a");
             return {
-              line, key, kind, color: color ? color.slice(2) : kind, word: (bold || shown).textContent.trim(),
-              text: shown.textContent.trim(), href: shown.href || "",
+              line, key, kind, color: color || kind, word: (bold || shown).textContent.trim(),
+              text: shown.textContent.trim(), href: link ? link.href : "",
               stance: line.querySelector(".st") ? line.querySelector(".st").textContent : "",
             };
           }),
@@ -205,9 +207,9 @@
     function squaresOf(squares) {
       const cell = element("td");
       for (const [label, kind, color, word, number, href] of squares) {
-        const line = element("span", { class: "ln" });
-        if (label) line.append(element("span", { class: "k" }, label), " ");
-        const shown = element(href ? "a" : "span", { class: `q ${kind} c-${color}` }, element("b", {}, word), ` ${number}`);
+        const line = element("span");
+        if (label) line.append(element("i", {}, label), " ");
+        const shown = element(href ? "a" : "span", { class: `q ${kind} ${color}` }, element("b", {}, word), ` ${number}`);
         if (href) shown.setAttribute("href", new URL(href, base).href);
         line.append(shown);
         cell.append(line);
