@@ -319,13 +319,11 @@ def commit_of(root: Path) -> str:
     return commit + ("-dirty" if changed else "")
 
 
-def code_hash(root: Path) -> str:
-    """Return the hash of everything that decides what a trial does and how it is judged."""
-    parts = [
-        tree_hash(root / "harness"),
-        tree_hash(root / "arena" / "scenarios"),
-        tree_hash(root / "adapters", "*"),
-    ]
+def code_hash(root: Path, shots: Sequence[Shot]) -> str:
+    """Return the hash of everything that decides what these shots' trials do and how they are judged."""
+    folders = sorted({shot.adapter.folder for shot in shots})
+    parts = [tree_hash(root / "harness"), tree_hash(root / "arena" / "scenarios")]
+    parts.extend(tree_hash(folder, "*") for folder in folders)
     return "-".join(part[:12] for part in parts)
 
 
@@ -345,7 +343,7 @@ def new_session(
         "cold": options.cold,
         "leg_limit_s": options.leg_limit_s,
         "commit": commit_of(root),
-        "code": code_hash(root),
+        "code": code_hash(root, shots),
         "file_system": kernel.filesystem_of(tempfile.gettempdir()),
         "load": round(os.getloadavg()[0], 2),
         "began": time.time(),
@@ -362,12 +360,13 @@ def open_session(
         JournalError: the code has changed since, so old and new trials would not be of one kind.
     """
     plan, records, complete = read_journal(path)
-    if plan["code"] != code_hash(root):
-        raise JournalError(
-            f"run {plan['id']}: harness, scenarios or adapters have changed since it began; start a new run"
-        )
     wanted = Wanted(**{name: tuple(values) for name, values in plan["wanted"].items()})
-    return Session(plan["id"], select(wanted, adapters, scenarios), plan, path), list(records), complete
+    shots = select(wanted, adapters, scenarios)
+    if plan["code"] != code_hash(root, shots):
+        raise JournalError(
+            f"run {plan['id']}: the harness, a scenario or its adapters have changed since it began; start a new run"
+        )
+    return Session(plan["id"], shots, plan, path), list(records), complete
 
 
 def _last_unfinished(

@@ -105,10 +105,11 @@ def run(messages: list[dict[str, Any]]) -> str | None:
 
 
 def main() -> None:
-    """Start the run, or resume it from the saved transcript."""
+    """Ask the user's question in the session, or resume it from the saved transcript."""
     plugpull.hello(framework="openai", version=importlib.metadata.version("openai"))
     if sys.argv[1] == "start":
-        messages = [{"role": "user", "content": os.environ["PLUGPULL_PROMPT"]}]
+        messages = load_transcript() if FILE.exists() else []
+        messages.append({"role": "user", "content": os.environ["PLUGPULL_PROMPT"]})
         save_transcript(messages)
         answer = run(messages)
     else:

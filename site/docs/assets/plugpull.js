@@ -36,6 +36,7 @@
   const keys = { "no key": "none", key: "with", "key or not": "both" };
 
   function filterMatrix(table, box) {
+    for (const cell of table.querySelectorAll("td")) cell.setAttribute("role", "cell");
     const columns = [...table.querySelectorAll("thead th[data-s]")].map((head) => ({
       head, scenario: head.dataset.s, group: head.dataset.g, question: head.textContent,
     }));
