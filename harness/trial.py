@@ -33,6 +33,8 @@ REST_LIMIT_S = 2.0
 CLOSE_LIMIT_S = 1.0
 #: What an agent leaves running when it ends by itself may go on for this long before it is ended.
 GRACE_S = 2.0
+#: An unknown orphan that has ended is reaped after this long: launching a leg never takes it.
+ORPHAN_S = 20.0
 #: Stopping, continuing and dying of SIGKILL take milliseconds; on a loaded machine, more.
 SIGNAL_LIMIT_S = 10.0
 #: A request that waits at a barrier is answered at last after this long.
@@ -51,6 +53,7 @@ class Surroundings:
         ceiling: the instant (`time.monotonic()`) at which everything is cut.
         scrub: (text, placeholder) pairs: paths of this machine that must not get into evidence.
         sessions: sessions of all legs of the run.
+        orphans: adopted processes that have ended and are no leg's leader, and when they were first seen.
     """
 
     world: World
@@ -59,6 +62,7 @@ class Surroundings:
     ceiling: float
     scrub: tuple[tuple[str, str], ...] = ()
     sessions: set[int] = field(default_factory=set)
+    orphans: dict[int, float] = field(default_factory=dict)
 
 
 class _CheckFailed(Exception):
@@ -356,6 +360,7 @@ class _Run:
         late charge unseen.
         """
         lines = kernel.processes()
+        self._reap_orphans(lines)
         leaders = {other.launched.pid for other in self._legs}
         found = {
             line.pid: line
@@ -376,6 +381,29 @@ class _Run:
                 found[line.pid] = line
                 queue.extend(children.get(line.pid, ()))
         return list(found.values())
+
+    def _reap_orphans(self, lines: tuple[kernel.ProcessLine, ...]) -> None:
+        """Reap, by pid, what legs left to the harness and has ended since.
+
+        A leg that has just been launched is not known yet when it ends at once; so an orphan is only reaped when
+        it has stayed unknown for longer than any launch takes.
+        """
+        orphans, now = self._around.orphans, time.monotonic()
+        ended = {
+            line.pid
+            for line in lines
+            if line.parent == os.getpid()
+            and line.state in "ZX"
+            and line.pid not in self._around.sessions
+            and line.pid not in self._around.launcher.pids
+        }
+        for pid in set(orphans) - ended:
+            del orphans[pid]
+        for pid in ended:
+            if now - orphans.setdefault(pid, now) > ORPHAN_S:
+                del orphans[pid]
+                with contextlib.suppress(ChildProcessError):
+                    kernel.reap(pid)
 
     def _is_mine(self, leg: _Leg, line: kernel.ProcessLine) -> bool:
         if line.state in "ZX":

@@ -118,9 +118,16 @@ class Collection:
         """Return a framework's name in words."""
         return self.adapters[target].name if target in self.adapters else target
 
+    @cached_property
+    def _versions(self) -> Mapping[str, tuple[str, ...]]:
+        found: dict[str, set[str]] = {}
+        for place in self.sheets:
+            found.setdefault(place.target, set()).add(place.version)
+        return {t: tuple(sorted(versions, key=version_order)[::-1]) for t, versions in found.items()}
+
     def versions(self, target: str) -> tuple[str, ...]:
         """Return the versions of a framework that have results, newest first."""
-        return tuple(sorted({p.version for p in self.sheets if p.target == target}, key=version_order)[::-1])
+        return self._versions[target]
 
     def newest(self, target: str) -> str:
         """Return the newest version of a framework that has results."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -28,7 +29,7 @@ def visible(text: str, longest: int = LONGEST) -> str:
     """Return text with characters that cannot be seen, or that turn the reading order, written as escapes."""
     if len(text) > longest:
         text = text[: longest - 1] + "…"
-    return "".join(_seen(character) for character in text)
+    return text if text.isprintable() else "".join(_seen(character) for character in text)
 
 
 def _seen(character: str) -> str:
@@ -39,6 +40,7 @@ def _seen(character: str) -> str:
     return character
 
 
+@lru_cache(maxsize=1 << 16)
 def escape(text: str, longest: int = LONGEST) -> Markup:
     """Return text as one line that is inert in Markdown, in HTML and in an attribute."""
     line = _SPACE.sub(" ", visible(text, longest))
