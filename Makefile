@@ -6,7 +6,7 @@ export UV_PYTHON_DOWNLOADS := never
 ADAPTER ?=
 TRIALS ?= 5
 
-.PHONY: setup arena test lint bench site serve publish lock clean
+.PHONY: setup arena test lint bench mutants site serve publish lock clean
 
 setup: $(READY)
 
@@ -29,6 +29,10 @@ lint: $(READY)
 
 bench: $(READY)
 	$(VENV)/bin/python -m arena.bench
+
+# Breaks the harness in two dozen ways and shows what notices each; takes a while.
+mutants: $(READY)
+	$(VENV)/bin/python -m tests.mutants
 
 site: $(READY)
 	$(VENV)/bin/plugpull site

@@ -304,6 +304,7 @@ class _Run:
         await self._end_what_is_left(leg, GRACE_S if by_itself else 0.0)
         cpu = kernel.reap(leg.launched.pid)
         os.close(leg.pidfd)
+        self._around.sessions.discard(leg.launched.pid)
         if leg.status is None:
             raise self._failed("the kernel did not tell how the leg ended", leg.index)
         text = self._stderr(leg)

@@ -41,7 +41,7 @@ def mount_small(folder: Path, size: str) -> None:
         (("run", "controls", "--scenario", "kill-mid-tol"), ("kill-mid-tol", "kill-mid-tool")),
         (("run", "controls", "--at", "effect:charge#1.after"), ("effect:charge#1.after",)),
         (("run", "controls", "--trials", "0"), ("trials",)),
-        (("run", "controls", "--trials", "many"), ("many",)),
+        (("run", "controls", "--trials", "many"), ("--trials", "integer")),
         (("run", "controls", "--wished"), ("--wished",)),
         (("wished",), ("wished",)),
         (("run", "--continue"), ("unfinished",)),
