@@ -101,6 +101,10 @@ def publish(
         str | None, typer.Argument(metavar="[RUN]", help="a run's id; default: the last complete run")
     ] = None,
     cold: Annotated[int, typer.Option("--audit", min=0, help="cells of each mode that also run cold")] = 2,
+    partial: Annotated[
+        bool,
+        typer.Option("--partial", help="of a run that is not complete: the cells that have all their trials"),
+    ] = False,
 ) -> None:
     """Check the controls, audit warm against cold, and write results/.
 
@@ -108,7 +112,7 @@ def publish(
     """
     from arena.publishing import publish_command
 
-    raise typer.Exit(publish_command(ROOT, BUILD, run_id, cold))
+    raise typer.Exit(publish_command(ROOT, BUILD, run_id, cold, partial=partial))
 
 
 @app.command()

@@ -31,6 +31,7 @@ from arena.session import (
     stderr_console,
 )
 from arena.targets import Target, prepare, trial_plan
+from arena.verdicts import FRESH, differs, planned_trials
 from arena.verify import verify_file
 from harness.pool import TrialPool
 
@@ -38,11 +39,20 @@ from harness.pool import TrialPool
 CONTROL_TRIALS = 5
 
 
-def publish_command(root: Path, build: Path, run_id: str | None, audited: int) -> int:
-    """Carry out `plugpull publish` and return its exit status."""
+def publish_command(
+    root: Path, build: Path, run_id: str | None, audited: int, *, partial: bool = False
+) -> int:
+    """Carry out `plugpull publish` and return its exit status.
+
+    With `partial`, a run that is not complete may be published too: the cells that have all their trials.
+    """
     console = stderr_console()
     adapters, _ = load(root)
-    session, records = _complete_session(root, build, run_id)
+    session, records = _session_to_publish(root, build, run_id, partial=partial)
+    if partial:
+        whole = _complete_shots(session, records)
+        console.print(f"{len(whole)} of {len(session.shots)} points have all their trials")
+        session = replace(session, shots=whole)
     options = RunOptions(
         Wanted(),
         session.trials,
@@ -187,7 +197,26 @@ def _said(record: Record) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
     return tuple((key, j.verdict, j.anomalies) for key, j in sorted(record.judged.items()))
 
 
-def _complete_session(root: Path, build: Path, run_id: str | None) -> tuple[Session, list[Record]]:
+def _complete_shots(session: Session, records: Sequence[Record]) -> tuple[Shot, ...]:
+    """Return the shots that have all the trials that the rules of repeats ask for."""
+    by_shot: dict[str, list[Record]] = {}
+    for record in records:
+        by_shot.setdefault(record.shot, []).append(record)
+
+    def whole(shot: Shot) -> bool:
+        mine = by_shot.get(shot.id, [])
+        good = [r for r in mine if not r.is_error]
+        first, fresh = [r for r in good if r.round == 1], [r for r in good if r.round == 2]
+        if fresh or differs(first):
+            return len(fresh) >= planned_trials(shot, FRESH)
+        return len(first) >= planned_trials(shot, session.trials)
+
+    return tuple(shot for shot in session.shots if shot.lacking is not None or whole(shot))
+
+
+def _session_to_publish(
+    root: Path, build: Path, run_id: str | None, *, partial: bool
+) -> tuple[Session, list[Record]]:
     adapters, scenarios = load(root)
     there = journals(build / "runs")
     if run_id is not None:
@@ -196,7 +225,7 @@ def _complete_session(root: Path, build: Path, run_id: str | None) -> tuple[Sess
             raise JournalError(f"there is no run {run_id!r} in {build / 'runs'}")
     for path in reversed(there):
         _, _, complete = read_journal(path)
-        if complete:
+        if complete or partial:
             session, records, _ = open_session(path, adapters, scenarios, root)
             return session, records
         if run_id is not None:

@@ -6,6 +6,7 @@ It knows folders and commands; what stands on a page is not its business.
 from __future__ import annotations
 
 import functools
+import json
 import http.server
 import os
 import shutil
@@ -13,8 +14,6 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from arena.publish.collection import collect
 from arena.publish.pages import SiteWriter
@@ -59,7 +58,7 @@ def _config(root: Path, source: Path, built: Path, nav: list[Any], site_url: str
     }
     if site_url:
         settings["site_url"] = site_url
-    return yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
+    return json.dumps(settings, indent=1) + "\n"  # JSON is YAML
 
 
 def _mkdocs(config: Path) -> None:

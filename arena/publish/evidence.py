@@ -234,7 +234,11 @@ def _moment(row: Sequence[Any], legs: Sequence[int]) -> Moment:
 
 
 def _known_kind(kind: object) -> str:
-    return kind if kind in ("recorded", "struck", "held", "checked", "leg-started", "leg-ended") else "other"  # type: ignore[return-value]  # one of these strings
+    return (
+        str(kind)
+        if kind in ("recorded", "struck", "held", "checked", "leg-started", "leg-ended")
+        else "other"
+    )
 
 
 def sheet_json(sheet: Sheet) -> str:

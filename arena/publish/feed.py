@@ -107,8 +107,7 @@ def badge_svg(name: str, best: Recommendation | None) -> str:
     ET.SubElement(svg, "rect", x=str(left), width=str(right), height="20", fill=str(data["color"]))
     text = {"fill": "#fff", "font-family": "Verdana,DejaVu Sans,sans-serif", "font-size": "11", "y": "14"}
     for x, width, said in ((7, left - 14, label), (left + 7, right - 14, message)):
-        element = ET.SubElement(
-            svg, "text", x=str(x), textLength=str(width), lengthAdjust="spacingAndGlyphs", **text
-        )
+        fit = {"x": str(x), "textLength": str(width), "lengthAdjust": "spacingAndGlyphs"}
+        element = ET.SubElement(svg, "text", {**text, **fit})
         element.text = said
     return ET.tostring(svg, encoding="unicode") + "\n"

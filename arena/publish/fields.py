@@ -64,7 +64,7 @@ def said(annotation: Any) -> str:
     if origin in (typing.Union, types.UnionType):
         return " or ".join(said(a) for a in arguments)
     if origin in (tuple, list):
-        if len(arguments) == 2 and arguments[1] is Ellipsis or origin is list:
+        if origin is list or (len(arguments) == 2 and arguments[1] is Ellipsis):
             return f"list of {said(arguments[0])}"
         return f"[{', '.join(said(a) for a in arguments)}]"
     if origin is dict:

@@ -119,7 +119,7 @@ def _failed(worst: Result, failing: Sequence[Result], unjudged: int) -> Square:
         word = f"{steps} step{'' if steps == 1 else 's'} re-run" if steps else word
     some = worst.trials.k < worst.trials.n
     others = {first_anomaly(r) for r in failing} - {name}
-    stance = next((f.stance for f in worst.anomalies if f.name == name), "silent")
+    stance: Stance = next((f.stance for f in worst.anomalies if f.name == name), "silent")
     return Square(
         "some" if some else "fail",
         name,

@@ -5,6 +5,7 @@ It fills templates from page models and writes files; it judges nothing and star
 
 from __future__ import annotations
 
+import itertools
 import json
 import posixpath
 import re
@@ -397,7 +398,7 @@ def _one_line(text: Any) -> Markup:
 
 def _pairs(versions: Sequence[str]) -> list[tuple[str, str]]:
     """Return the pairs of versions that get a page: neighbours, and the newest with the oldest."""
-    found = list(zip(versions, versions[1:], strict=False))
+    found = list(itertools.pairwise(versions))
     if len(versions) > 2:
         found.append((versions[0], versions[-1]))
     return found

@@ -68,7 +68,9 @@ def recommend(collection: Collection, target: str) -> Recommendation | None:
     for mode in collection.modes(target, version):
         results = collection.results(target, version, mode)
         judged_uses = {use(r) for r in results if r.verdict in ("PASS", "FAIL")}
-        keys = [u for u in ("none", "with") if u in judged_uses] or ([None] if None in judged_uses else [])
+        keys: list[str | None] = [u for u in ("none", "with") if u in judged_uses] or (
+            [None] if None in judged_uses else []
+        )
         for key in keys:
             mine = tuple(r for r in results if use(r) in (key, None))
             candidates.append(_candidate(collection, target, version, mode, key, mine))

@@ -37,6 +37,11 @@ def sample_address(sample_site: Path) -> Iterator[str]:
         server.shutdown()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the mark of the tests that need Chromium."""
+    config.addinivalue_line("markers", "browser: needs Chromium")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _chromium(request: pytest.FixtureRequest) -> None:
     """Fail in CI where there is no Chromium; elsewhere only the tests that need it are skipped."""
@@ -62,3 +67,38 @@ def browser_type_launch_args() -> dict[str, Any]:
             "--disable-sync",
         ],
     }
+
+
+@pytest.fixture(scope="session")
+def big_site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float, int]:
+    """A site of more than 3,000 cells, the CPU seconds of its build, and the number of cells."""
+    root = made.empty_root(tmp_path_factory.mktemp("big") / "root")
+    points = {
+        f"scenario-{number}": [
+            ("after-effect", f"effect:charge_card#{number}.after@{timing}", True)
+            for timing in ("rest", "once")
+        ]
+        for number in range(17)
+    }
+    cells = 0
+    modes = ("graph-sync", "graph-async", "graph-exit", "agent-sync")
+    for target in ("one", "two", "three", "four", "five", "six"):
+        made.adapter(root, target, modes, ("1.0.11", "1.0.10"))
+        for version in ("1.0.11", "1.0.10"):
+            results = made.grid(target, version, modes, points, shift=len(target + version))
+            made.write(root, made.file(results), target, version)
+            cells += len(results)
+    before = os.times()
+    built = build_site(root, root / "build")
+    after = os.times()
+    spent = sum(after[:4]) - sum(before[:4])
+    return built, spent, cells
+
+
+@pytest.fixture(scope="session")
+def big_address(big_site: tuple[Path, float, int]) -> Iterator[str]:
+    """The address at which the big site is served."""
+    with site_server(big_site[0]) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield address_of(server)
+        server.shutdown()
