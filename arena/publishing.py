@@ -29,6 +29,7 @@ from arena.session import (
     open_session,
     results_file,
     stderr_console,
+    versions_of,
 )
 from arena.targets import Target, prepare, trial_plan
 from arena.verdicts import FRESH, differs, planned_trials
@@ -74,9 +75,9 @@ def publish_command(
         by_shot.setdefault(record.shot, []).append(record)
     targets: dict[tuple[str, str], Target] = {}
     for shot in session.shots:
-        key = (shot.adapter.id, shot.version)
-        if key not in targets:
-            targets[key] = prepare(shot.adapter, shot.version, build)
+        for version in versions_of(shot):
+            if (shot.adapter.id, version) not in targets:
+                targets[shot.adapter.id, version] = prepare(shot.adapter, version, build)
     audits: dict[tuple[str, str], dict[str, int]] = {}
     if audited and not options.cold:
         console.print("audit: warm against cold …")
@@ -130,7 +131,8 @@ def check_controls(
         difference = _difference(adapters[result.target], result)
         if difference:
             wrong.append(difference)
-    return wrong, {"cells": len(file.results), "as_known": len(file.results) - len(wrong)}
+    judged = sum(result.verdict != "UNSUPPORTED" for result in file.results)
+    return wrong, {"cells": judged, "as_known": judged - len(wrong)}
 
 
 def _difference(adapter: Adapter, result: Result) -> str:

@@ -10,11 +10,11 @@ Standard library only. Messages are JSON datagrams on an inherited socket; the f
 
 import atexit
 import contextlib
-import ctypes
 import gc
 import importlib
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -25,6 +25,7 @@ from typing import Any, Dict, List, Optional, Set, Tuple
 
 Control = socket.socket
 _BUFFER = 1 << 20
+_RLIMIT_LOCKS = 10
 
 
 def _receive(control: Control) -> Tuple[Optional[Dict[str, Any]], List[int]]:
@@ -98,23 +99,6 @@ def _fork_leader(close: List[int]) -> int:
     return int(text)
 
 
-def _marker_address() -> int:
-    """Return where the value of PLUGPULL_LEG stands in the block that `/proc/<pid>/environ` shows, or 0."""
-    getenv = ctypes.CDLL(None).getenv
-    getenv.restype = ctypes.c_void_p
-    return getenv(b"PLUGPULL_LEG") or 0
-
-
-def _mark(address: int, marker: str) -> None:
-    """Write a leg's marker where the kernel shows it: a forked child, and whatever it forks, can be found by it.
-
-    `/proc/<pid>/environ` shows the block that a process was executed with, which a fork inherits; a warm leg has
-    executed nothing, so its marker is written into its own copy of that block.
-    """
-    if address and len(marker) == len(os.environ["PLUGPULL_LEG"]):
-        ctypes.memmove(address, marker.encode(), len(marker))
-
-
 def _become(job: Dict[str, Any], fds: List[int]) -> None:
     """Turn the forked child into the leg that the job describes, up to its first instruction."""
     null = os.open(os.devnull, os.O_RDONLY)
@@ -124,6 +108,8 @@ def _become(job: Dict[str, Any], fds: List[int]) -> None:
         os.close(fd)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
+    # Linux ignores this limit; it only marks the trial's processes, whatever they do to leave their parents
+    resource.setrlimit(_RLIMIT_LOCKS, (job["mark"], job["mark"]))
     os.chdir(job["cwd"])
     if job["kind"] == "exec":
         os.execve(job["argv"][0], job["argv"], job["env"])
@@ -171,6 +157,7 @@ def serve(control: Control) -> Optional[Dict[str, Any]]:
     config, _ = _receive(control)
     if config is None:
         return None
+    known = _open_descriptors()
     missing = _preload(config["preload"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -178,8 +165,6 @@ def serve(control: Control) -> Optional[Dict[str, Any]]:
     gc.collect()
     gc.freeze()
     alive: Dict[int, int] = {}
-    marker_address = _marker_address()
-    known = _open_descriptors()
     _answer(control, ready=os.getpid(), missing=missing, unfit=_unfit(known))
     while True:
         try:
@@ -209,8 +194,6 @@ def serve(control: Control) -> Optional[Dict[str, Any]]:
         if pid == 0:
             control.detach()
             try:
-                if job["kind"] != "exec":
-                    _mark(marker_address, job["env"]["PLUGPULL_LEG"])
                 _become(job, fds)
             except OSError as error:
                 os.write(2, ("cannot start %s: %s\n" % (job["argv"][0], error)).encode())

@@ -19,8 +19,6 @@ from typing import Any, Literal
 
 StartKind = Literal["warm", "cold"]
 _FORKSERVER = Path(__file__).with_name("forkserver.py")
-#: Length of the marker by which the processes of a trial are found, `PLUGPULL_LEG`.
-MARKER_LENGTH = 32
 CLIENT_DIRECTORY = Path(__file__).with_name("client")
 _READY_LIMIT_S = 180.0
 _FORK_LIMIT_S = 60.0
@@ -89,6 +87,7 @@ class Launcher:
         environment: Mapping[str, str],
         directory: Path,
         output: tuple[int, int],
+        mark: int,
         *,
         cold: bool = False,
     ) -> Launched:
@@ -101,6 +100,7 @@ class Launcher:
             environment: all the environment variables that the leg gets.
             directory: its working directory.
             output: descriptors for its standard output and standard error.
+            mark: the number by which the kernel shows whose process it is, see `kernel.mark_of`.
             cold: execute a new interpreter even if the command can start warm.
 
         Raises:
@@ -118,6 +118,7 @@ class Launcher:
                     "env": {**environment, "PYTHONHASHSEED": seed},
                     "cwd": str(directory),
                     "path": [str(CLIENT_DIRECTORY)],
+                    "mark": mark,
                 }
                 reply = await self._request(server, job, output)
                 if "pid" in reply:
@@ -129,6 +130,7 @@ class Launcher:
             "argv": [*command.argv, word],
             "env": {**environment, "PYTHONPATH": str(CLIENT_DIRECTORY)},
             "cwd": str(directory),
+            "mark": mark,
         }
         reply = await self._request(server, job, output)
         return Launched(reply["pid"], "cold", "random", why_cold)
@@ -143,7 +145,6 @@ class Launcher:
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         here.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
         environment = base_environment(self._home, Path(python).parent)
-        environment["PLUGPULL_LEG"] = "-" * MARKER_LENGTH
         if seed != "bare":
             environment["PYTHONHASHSEED"] = seed
         with there:

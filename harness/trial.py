@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import secrets
 import shutil
 import signal
 import sqlite3
@@ -21,7 +20,7 @@ from typing import Any
 from harness import kernel
 from harness.faults import Fault
 from harness.history import CHECKS, History
-from harness.launch import MARKER_LENGTH, Launched, Launcher, LaunchError, base_environment, open_output
+from harness.launch import Launched, Launcher, LaunchError, base_environment, open_output
 from harness.plan import LegPlan, TrialPlan
 from harness.world import LegWorld, Recorder, Strike, TrialWorld, World
 
@@ -81,7 +80,6 @@ class _Leg:
     began: float
     stderr: Path
     limit_s: float
-    started: int
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
     struck: bool = False
@@ -138,7 +136,7 @@ class _Run:
         self._directory = directory
         self._legs: list[_Leg] = []
         self._any_strike = False
-        self._marker = secrets.token_hex(MARKER_LENGTH // 2)
+        self._mark = kernel.new_mark()
 
     # --- stages --------------------------------------------------------------------------------------
 
@@ -196,7 +194,6 @@ class _Run:
         environment = {
             **base_environment(home, programs),
             **self._plan.environment,
-            "PLUGPULL_LEG": self._marker,
             "PLUGPULL_PROVIDER": str(world.path),
             "PLUGPULL_WORKDIR": str(self._directory / "work"),
             "PLUGPULL_PROMPT": self._plan.workload.questions[0].prompt,
@@ -214,6 +211,7 @@ class _Run:
                 environment,
                 self._directory / "work",
                 (null, output),
+                self._mark,
                 cold=self._plan.cold,
             )
         finally:
@@ -228,7 +226,6 @@ class _Run:
             began=time.monotonic(),
             stderr=stderr,
             limit_s=self._plan.leg_limit_s,
-            started=line.started if (line := kernel.process_line(launched.pid)) else 0,
         )
         self._around.sessions.add(launched.pid)
         self._legs.append(leg)
@@ -356,9 +353,7 @@ class _Run:
     def _left_behind(self, leg: _Leg) -> list[kernel.ProcessLine]:
         """Return the processes of a leg besides its leader: its group and session, and those who left them.
 
-        Who left is found by the trial's marker in its environment block. An orphan without any marker has wiped
-        its environment; if it is younger than the leg, it is taken for the leg's: rather one too many than a
-        late charge unseen.
+        Who left is found by the trial's mark.
         """
         lines = kernel.processes()
         self._reap_orphans(lines)
@@ -378,7 +373,7 @@ class _Run:
             line = queue.pop()
             if line.pid in leaders or others & {line.group, line.session}:
                 continue
-            if line.pid in found or self._is_mine(leg, line):
+            if line.pid in found or kernel.mark_of(line.pid) == self._mark:
                 found[line.pid] = line
                 queue.extend(children.get(line.pid, ()))
         return list(found.values())
@@ -405,14 +400,6 @@ class _Run:
                 del orphans[pid]
                 with contextlib.suppress(ChildProcessError):
                     kernel.reap(pid)
-
-    def _is_mine(self, leg: _Leg, line: kernel.ProcessLine) -> bool:
-        if line.state in "ZX":
-            return False
-        block = kernel.environment_block(line.pid)
-        if b"PLUGPULL_LEG=" in block:
-            return self._marker.encode() in block
-        return line.started >= leg.started and line.session not in self._around.sessions
 
     def _stderr(self, leg: _Leg) -> str:
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -19,8 +18,6 @@ from harness import kernel
 
 ROOT = Path(__file__).resolve().parents[1]
 PLUGPULL = (sys.executable, "-m", "arena.main")
-#: In the environment block of an agent; a fork server's marker is not hexadecimal.
-_AGENT = re.compile(rb"PLUGPULL_LEG=[0-9a-f]{32}")
 _LIMIT_S = 120.0
 
 
@@ -132,12 +129,15 @@ class Checkout:
 
     def agents(self) -> set[int]:
         """Return the live agents."""
-        return {pid for pid, block in self._blocks() if _AGENT.search(block)}
+        return {pid for pid, _ in self._blocks() if kernel.mark_of(pid) is not None}
 
     def _blocks(self) -> Iterator[tuple[int, bytes]]:
         mine = str(self.scratch).encode()
         for line in kernel.processes():
             if line.state not in "ZX":
-                block = kernel.environment_block(line.pid)
+                try:
+                    block = Path(f"/proc/{line.pid}/environ").read_bytes()
+                except OSError:
+                    continue
                 if mine in block:
                     yield line.pid, block

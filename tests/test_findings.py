@@ -50,7 +50,9 @@ def _numbers_of(cells: list[Result]) -> set[str]:
     numbers: set[str] = set()
     for cell in cells:
         trials = cell.trials
-        numbers |= {str(n) for n in (trials.k, trials.n, trials.n - trials.k, trials.planned, cell.state_bytes)}
+        numbers |= {
+            str(n) for n in (trials.k, trials.n, trials.n - trials.k, trials.planned, cell.state_bytes)
+        }
         numbers |= set(re.findall(r"\d+", trials.score or ""))
         numbers |= {f"{100 * bound:.0f}" for bound in trials.interval or ()}
         numbers |= {str(count) for seen in trials.outcomes for count in seen.counts.values()}
@@ -76,7 +78,9 @@ def test_findings_are_numbered_in_order() -> None:
 
 
 def test_every_failing_cell_carries_a_stance_for_each_anomaly() -> None:
-    failing = [r for file in published(ROOT / "results").values() for r in file.results if r.verdict == "FAIL"]
+    failing = [
+        r for file in published(ROOT / "results").values() for r in file.results if r.verdict == "FAIL"
+    ]
     assert failing
     assert all(r.anomalies and all(found.stance for found in r.anomalies) for r in failing)
 

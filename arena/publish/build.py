@@ -6,8 +6,8 @@ It knows folders and commands; what stands on a page is not its business.
 from __future__ import annotations
 
 import functools
-import json
 import http.server
+import json
 import os
 import shutil
 import subprocess
@@ -94,5 +94,5 @@ def address_of(server: http.server.ThreadingHTTPServer) -> str:
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the name is the base class's
+    def log_message(self, format: str, *args: Any) -> None:
         """Keep silent: a line for each request would bury the address."""

@@ -127,8 +127,8 @@ BREAKS = (
     Break(
         "do not look for processes that left the leg",
         "harness/trial.py",
-        '        if line.state in "ZX":\n            return False\n        block',
-        "        if line.pid:\n            return False\n        block",
+        "kernel.mark_of(line.pid) == self._mark",
+        "kernel.mark_of(line.pid) == 0",
     ),
     Break(
         "give start and resume one hash seed",

@@ -56,14 +56,14 @@ def _guarded(opened: Page, address: str) -> Iterator[Page]:
 def test_the_filter_shows_what_was_asked_and_the_address_keeps_it(page: Page, sample_address: str) -> None:
     page.goto(sample_address)
     expect(page.locator("#pp-status")).to_contain_text("4 of 4 rows")
-    page.get_by_label("framework").select_option("alpha")
-    page.get_by_label("outcome").select_option("failing")
+    page.get_by_label("framework", exact=True).select_option("alpha")
+    page.get_by_label("outcome", exact=True).select_option("failing")
     assert page.url.endswith("?framework=alpha&outcome=failing")
     expect(page.locator("tbody[data-f=beta]")).to_be_hidden()
     shared = page.url
     page.goto("about:blank")
     page.goto(shared)
-    expect(page.get_by_label("framework")).to_have_value("alpha")
+    expect(page.get_by_label("framework", exact=True)).to_have_value("alpha")
     expect(page.locator("tbody[data-f=beta]")).to_be_hidden()
     for square in page.locator("table.matrix tbody .q:visible").all():
         assert set((square.get_attribute("class") or "").split()) & {"fail", "some"}
@@ -124,7 +124,7 @@ def test_the_keyboard_alone_reaches_and_uses_the_filter_and_a_cell(page: Page, s
     assert any(name.startswith("q ") for name in reached)
     assert any("matrix-wrap" in name for name in reached)
     page.keyboard.press("ArrowDown")
-    expect(page.get_by_label("framework")).to_have_value("alpha")
+    expect(page.get_by_label("framework", exact=True)).to_have_value("alpha")
 
 
 def test_the_filter_answers_within_a_tenth_of_a_second_on_thousands_of_cells(
@@ -190,4 +190,4 @@ def test_axe_finds_nothing(browser: Browser, sample_address: str, width: int, sc
                 equal = [n["html"][:160] for n in fault["nodes"] if "equalRatio" in str(n)]
                 if equal:
                     found.append(f"/{path} {fault['id']} (equal colours): {equal[:3]}")
-    assert found == []
+    assert not found, "\n".join(found)

@@ -239,6 +239,9 @@
     }
   }
 
+  // The theme's search is a dialog without a name.
+  const search = document.querySelector(".md-search[role=dialog]");
+  if (search) search.setAttribute("aria-label", "Search");
   const table = document.querySelector("table.matrix");
   const box = document.getElementById("filter");
   if (table && box) filterMatrix(table, box);
