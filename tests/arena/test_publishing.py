@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from arena import publishing
 from arena.adapters import Adapter, find_adapters
 from arena.cells import Wanted
-from arena.publishing import check_controls
+from arena.publishing import check_controls, publish_command
 from arena.results import read_results
 from arena.scenario import find_scenarios
 from arena.session import RunOptions
@@ -18,6 +19,14 @@ from tests.checkout import Checkout, checkout
 
 ROOT = Path(__file__).resolve().parents[2]
 ONE_CELL = ("--scenario", "kill-mid-tool", "--mode", "outbox", "--at", "after-effect@rest")
+
+
+@pytest.fixture(autouse=True)
+def _few_scenarios(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the controls' gate run two scenarios, a trial a cell: all of it takes minutes, and runs at publishing."""
+    few = {name: s for name, s in find_scenarios().items() if name in ("kill-mid-tool", "durable-state")}
+    monkeypatch.setattr(publishing, "find_scenarios", lambda: few)
+    monkeypatch.setattr(publishing, "CONTROL_TRIALS", 1)
 
 
 def options(trials: int = 1) -> RunOptions:
@@ -67,14 +76,13 @@ def test_a_cell_without_a_known_verdict_is_not_as_known(tmp_path: Path, quiet: C
     assert any("durable-state" in text and "lists no [[known]] verdict" in text for text in wrong)
 
 
-@pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
+@pytest.fixture
+def published(tmp_path: Path) -> Iterator[Checkout]:
     """A checkout whose controls have one quick mode, with a complete run of it."""
-    root = tmp_path_factory.mktemp("checkout")
+    root = tmp_path / "checkout"
+    root.mkdir()
     with checkout(root) as made:
         made.adapter("controls", keep_one_mode)
-        done = made.run("run", "controls", *ONE_CELL, "--trials", "2")
-        assert done.returncode == 0, done.stderr
         yield made
 
 
@@ -85,38 +93,38 @@ def keep_one_mode(text: str) -> str:
     return "".join(kept)
 
 
+def run_and_publish(made: Checkout, audited: int) -> int:
+    """Run one cell to its end and publish the run, in this process."""
+    done = made.run("run", "controls", *ONE_CELL, "--trials", "2")
+    assert done.returncode == 0, done.stderr
+    return publish_command(made.root, made.root / "build", None, audited)
+
+
 def test_a_run_is_published_and_never_written_over(published: Checkout) -> None:
     folder = published.root / "results" / "controls"
-    for number in (1, 2):
-        done = published.run("publish", "--audit", "1")
-        assert done.returncode == 0, done.stderr
-        files = sorted(folder.glob("*/*.json"))
-        assert len(files) == number
-        if number == 1:
-            first = files[0].read_bytes()
-    assert min(files, key=lambda p: len(p.name)).read_bytes() == first
-    for path in files:
-        file = read_results(path)
-        assert verify_file(file, find_scenarios()) == []
-        assert file.run.controls is not None
-        assert file.run.audit is not None
-        assert file.run.audit["cells"] == file.run.audit["agreed"] > 0
+    assert run_and_publish(published, 1) == 0
+    (first,) = folder.glob("*/*.json")
+    text = first.read_bytes()
+    assert publish_command(published.root, published.root / "build", None, 0) == 0
+    assert len(list(folder.glob("*/*.json"))) == 2
+    assert first.read_bytes() == text
+    file = read_results(first)
+    assert verify_file(file, find_scenarios()) == []
+    assert file.run.controls is not None
+    assert file.run.audit is not None
+    assert file.run.audit["cells"] == file.run.audit["agreed"] > 0
 
 
-def test_one_wrong_control_and_nothing_is_published(published: Checkout) -> None:
-    before = set(published.root.glob("results/**/*.json"))
+def test_one_wrong_control_and_nothing_is_published(
+    published: Checkout, capfd: pytest.CaptureFixture[str]
+) -> None:
     file = published.root / "adapters" / "controls" / "adapter.toml"
     good = file.read_text(encoding="utf-8")
     lie = '[[known]]\nmodes = ["outbox"]\nscenarios = ["kill-mid-tool"]\nverdict = "FAIL"\nanomalies = ["lost"]\n\n'
     at = good.index("[[known]]")
-    try:
-        file.write_text(good[:at] + lie + good[at:], encoding="utf-8")
-        run = published.run("run", "controls", *ONE_CELL, "--trials", "2")
-        assert run.returncode == 0, run.stderr
-        done = published.run("publish", "--audit", "0")
-    finally:
-        file.write_text(good, encoding="utf-8")
-    assert done.returncode == 2
-    assert "control not as known" in done.stderr
-    assert "nothing is published" in done.stderr
-    assert set(published.root.glob("results/**/*.json")) == before
+    file.write_text(good[:at] + lie + good[at:], encoding="utf-8")
+    assert run_and_publish(published, 0) == 2
+    said = capfd.readouterr().err
+    assert "control not as known" in said
+    assert "nothing is published" in said
+    assert not list(published.root.glob("results/**/*.json"))

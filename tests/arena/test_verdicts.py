@@ -91,8 +91,10 @@ def test_only_errors_are_an_error() -> None:
 
 
 def test_the_score_counts_items_of_which_every_trial_passed() -> None:
-    rows: list[Row] = [("PASS", (), n, 1) for n in range(8)] + [("PASS", (), n, 1) for n in range(7)]
-    rows += [("FAIL", ("replayed",), 7, 1)] + [("PASS", (), n % 8, 2) for n in range(104)]
+    rows: list[Row] = [("PASS", (), n, 1) for n in range(8)]
+    rows.extend(("PASS", (), n, 1) for n in range(7))
+    rows.append(("FAIL", ("replayed",), 7, 1))
+    rows.extend(("PASS", (), n % 8, 2) for n in range(104))
     assert of(rows, 16, 8, scored=True).score == "7 of 8"
 
 
