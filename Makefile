@@ -12,8 +12,10 @@ setup: $(READY)
 
 $(READY): requirements.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --require-hashes --requirement requirements.txt
-	$(VENV)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	sed -n '/^uv==/,/[^\\]$$/p' requirements.txt > $(VENV)/uv.txt
+	$(VENV)/bin/python -m pip install --quiet --require-hashes --requirement $(VENV)/uv.txt
+	VIRTUAL_ENV=$(VENV) $(VENV)/bin/uv pip install --quiet --require-hashes --requirement requirements.txt
+	VIRTUAL_ENV=$(VENV) $(VENV)/bin/uv pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
 arena: $(READY)
