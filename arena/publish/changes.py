@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from arena.publish.collection import Collection, Published, use
 from arena.publish.outcomes import SIGNS, first_anomaly, square
 from arena.results import Result
+from arena.statistics import disjoint
+
+#: Said of a difference whose intervals overlap.
+CHANCE = " (intervals overlap: may be chance)"
 
 
 class Coordinates(NamedTuple):
@@ -56,7 +61,8 @@ class Course:
                 parts.append(
                     f"{word} in {span.since}" if one else f"{word} from {span.since} to {span.until}"
                 )
-        return ", ".join(parts)
+        apart = all(certain(a.result, b.result) for a, b in pairwise(self.spans))
+        return ", ".join(parts) + ("" if apart else CHANCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,12 @@ class Change:
     at: Coordinates
     before: Result | None
     after: Result | None
+
+    @property
+    def caution(self) -> str:
+        """What must be said where the trials could differ by chance; empty where they could not."""
+        both = self.before is not None and self.after is not None
+        return CHANCE if both and not certain(self.before, self.after) else ""  # type: ignore[arg-type]  # both are there
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +109,19 @@ class Event:
         if self.removed:
             parts.append(f"{self.removed} gone")
         return ", ".join(parts)
+
+
+def certain(a: Result, b: Result) -> bool:
+    """Return whether two outcomes differ by more than chance may do.
+
+    A failure that some trials had and others of the same number may not have is chance while the intervals of the
+    two results overlap. Results without trials differ in kind.
+    """
+    if a.trials.interval is None or b.trials.interval is None:
+        return True
+    return disjoint(a.trials.interval, b.trials.interval) or (
+        a.trials.k == a.trials.n and b.trials.k == b.trials.n
+    )
 
 
 def outcome_words(result: Result) -> str:

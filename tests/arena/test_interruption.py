@@ -14,7 +14,7 @@ from tests.checkout import Checkout, eventually
 #: A resume of this control hangs until its limit of some seconds: there is always an agent to leave behind.
 HANGING = (
     "run", "controls", "--scenario", "kill-mid-tool", "--mode", "hang", "--at", "after-effect@rest",
-    "--trials", "7", "--jobs", "2",
+    "--jobs", "2", "--trials",
 )  # fmt: skip
 #: Seconds after which nothing may be left, and what a loaded machine needs to look.
 GONE_S = 2.0
@@ -65,7 +65,7 @@ def terminate_harness(cli: Checkout, guardian: int) -> None:
     "end", [kill_harness, kill_guardian, kill_both, interrupt_harness, terminate_harness]
 )
 def test_nothing_outlives_a_run_that_is_ended(cli: Checkout, end: Callable[[Checkout, int], None]) -> None:
-    with cli.start(*HANGING) as run:
+    with cli.start(*HANGING, "5") as run:
         assert eventually(lambda: under_way(cli))
         started = cli.started()
         assert started
@@ -76,25 +76,25 @@ def test_nothing_outlives_a_run_that_is_ended(cli: Checkout, end: Callable[[Chec
 
 
 def test_a_run_whose_harness_was_killed_goes_on_to_the_trials_of_an_unbroken_run(cli: Checkout) -> None:
-    with cli.start(*HANGING) as run:
+    with cli.start(*HANGING, "5") as run:
         assert eventually(lambda: under_way(cli))
         kill_harness(cli, run.pid)
         assert run.wait(60) == 128 + signal.SIGKILL
     before = trials_of(cli)
-    assert 0 < len(before) < 7
+    assert 0 < len(before) < 5
     assert not complete(cli)
     done = cli.run("run", "--continue", "--json")
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     after = trials_of(cli)
-    assert sorted(number for _, number in after) == list(range(7))
+    assert sorted(number for _, number in after) == list(range(5))
     assert set(after.values()) == {1}
     assert before.items() <= after.items()
     assert complete(cli)
 
 
 def test_a_run_that_is_killed_twice_still_ends_with_its_trials(cli: Checkout) -> None:
-    with cli.start(*HANGING) as run:
+    with cli.start(*HANGING, "7") as run:
         assert eventually(lambda: under_way(cli))
         kill_both(cli, run.pid)
         run.wait(60)
@@ -109,7 +109,7 @@ def test_a_run_that_is_killed_twice_still_ends_with_its_trials(cli: Checkout) ->
 
 
 def test_an_interrupt_ends_with_130_and_says_how_to_go_on(cli: Checkout) -> None:
-    with cli.start(*HANGING) as run:
+    with cli.start(*HANGING, "5") as run:
         assert eventually(lambda: under_way(cli))
         run.send_signal(signal.SIGINT)
         _, said = run.communicate(timeout=60)
@@ -119,11 +119,11 @@ def test_an_interrupt_ends_with_130_and_says_how_to_go_on(cli: Checkout) -> None
     assert not complete(cli)
     done = cli.run("run", "--continue")
     assert done.returncode == 0, done.stderr
-    assert sorted(number for _, number in trials_of(cli)) == list(range(7))
+    assert sorted(number for _, number in trials_of(cli)) == list(range(5))
 
 
 def test_a_run_does_not_go_on_with_other_code(cli: Checkout) -> None:
-    with cli.start(*HANGING) as run:
+    with cli.start(*HANGING, "5") as run:
         assert eventually(lambda: under_way(cli))
         run.send_signal(signal.SIGINT)
         run.communicate(timeout=60)

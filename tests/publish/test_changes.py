@@ -34,6 +34,14 @@ def test_a_cell_that_changes_between_versions_is_told_in_ranges() -> None:
     assert still == 1
 
 
+def test_a_change_that_chance_explains_says_so() -> None:
+    rare = result(version="2.0", verdict="FAIL", failed=2, n=100)
+    found, _ = courses(
+        Collection({}, {}, (published("1.0", result(version="1.0", n=5)), published("2.0", rare))), "alpha"
+    )
+    assert found[0].sentence == "once until 1.0, twice since 2.0 (intervals overlap: may be chance)"
+
+
 def test_a_second_run_lists_what_it_changed_and_the_feed_says_so() -> None:
     everything = Collection(
         {},
