@@ -178,14 +178,21 @@ def nothing_finished_runs_again(history: History, _: Trial) -> Found:
 def calls_exactly_once(history: History, trial: Trial) -> Found:
     """Every reading call of the workload arrived exactly once over all legs."""
     counts = call_counts(history)
+    finished = finished_calls(history)
     found: set[Anomaly] = set()
     for name in expected_calls(trial, READS):
         count = counts.get(name, 0)
         if count == 0:
             found.add("lost")
         elif count > 1:
-            found.add("replayed" if name in finished_calls(history) else "asked-again")
+            second = [p for p, event in enumerate(history) if _arrives(event, name)][1]
+            done = name in finished and finished[name][1] < second
+            found.add("replayed" if done else "asked-again" if _asked_anew(history, name) else "duplicated")
     return frozenset(found)
+
+
+def _arrives(event: Event, name: str) -> bool:
+    return event.kind == "arrived" and identity(event["name"], event["arguments"]) == name
 
 
 def answer_is_right(history: History, trial: Trial) -> Found:

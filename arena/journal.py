@@ -6,6 +6,7 @@ again. This module judges nothing.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -153,8 +154,9 @@ class Journal:
         self._write(json.dumps({"complete": True}))
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        """Close the file; what could not be written has been said already."""
+        with contextlib.suppress(OSError):
+            self._file.close()
 
     def _write(self, line: str) -> None:
         try:
@@ -173,21 +175,24 @@ def read_journal(path: Path) -> tuple[dict[str, Any], Iterator[Record], bool]:
         JournalError: no journal, or one of another format.
     """
     try:
-        with path.open(encoding="utf-8") as file:
-            first = file.readline()
-            plan: dict[str, Any] = json.loads(first)
+        with path.open(encoding="utf-8", errors="replace") as file:
+            plan: Any = json.loads(file.readline())
             complete = False
             for line in file:
                 complete = line.startswith('{"complete"')
     except (OSError, ValueError) as error:
         raise JournalError(f"{path} is no journal of a run: {error}") from None
-    if plan.get("format") != FORMAT:
-        raise JournalError(f"{path}: format {plan.get('format')!r}; this plugpull reads format {FORMAT}")
+    found = plan.get("format") if isinstance(plan, dict) else None
+    if found != FORMAT:
+        raise JournalError(
+            f"{path} is no journal of format {FORMAT}, which this plugpull reads, but {found!r}"
+        )
     return plan, _records(path), complete
 
 
 def _records(path: Path) -> Iterator[Record]:
-    with path.open(encoding="utf-8") as file:
+    # a last line may end within a letter; it is passed over, since it does not end with a line's end
+    with path.open(encoding="utf-8", errors="replace") as file:
         file.readline()
         for line in file:
             if line.endswith("\n") and not line.startswith('{"complete"'):

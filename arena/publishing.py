@@ -34,6 +34,7 @@ from arena.session import (
 from arena.targets import Target, prepare, trial_plan
 from arena.verdicts import FRESH, differs, planned_trials
 from arena.verify import verify_file
+from harness.environments import EnvironmentFailed
 from harness.pool import TrialPool
 
 #: Trials of each control's cell.
@@ -74,10 +75,15 @@ def publish_command(
     for record in records:
         by_shot.setdefault(record.shot, []).append(record)
     targets: dict[tuple[str, str], Target] = {}
+    failures: dict[tuple[str, str], str] = {}
     for shot in session.shots:
         for version in versions_of(shot):
-            if (shot.adapter.id, version) not in targets:
-                targets[shot.adapter.id, version] = prepare(shot.adapter, version, build)
+            key = (shot.adapter.id, version)
+            if key not in targets and key not in failures:
+                try:
+                    targets[key] = prepare(shot.adapter, version, build)
+                except EnvironmentFailed as error:
+                    failures[key] = str(error)
     audits: dict[tuple[str, str], dict[str, int]] = {}
     if audited and not options.cold:
         console.print("audit: warm against cold …")
@@ -88,9 +94,17 @@ def publish_command(
             console.print("nothing is published: warm starts do not behave as cold ones", style="bold")
             return 2
     written = []
-    for key in targets:
+    for key in (*targets, *failures):
         file = results_file(
-            root, session, options, by_shot, targets, controls=checked, audit=audits.get(key), only=key
+            root,
+            session,
+            options,
+            by_shot,
+            targets,
+            controls=checked,
+            audit=audits.get(key),
+            only=key,
+            failures=failures,
         )
         if not file.results:
             continue
@@ -192,7 +206,7 @@ def audit(
 
 def _auditable(shot: Shot, mode: tuple[str, str, str]) -> bool:
     same = (shot.adapter.id, shot.version, shot.mode) == mode
-    return same and shot.lacking is None and not shot.scenario.explores
+    return same and shot.lacking is None and not shot.scenario.explores and not shot.scenario.upgrades
 
 
 def _said(record: Record) -> tuple[tuple[str, str, tuple[str, ...]], ...]:

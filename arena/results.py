@@ -1,6 +1,6 @@
 """The results file, schema 1: its models, reading and writing it, and the frame made from it.
 
-`docs` of every field: `site/docs/data.md`, and the JSON Schema that is generated from these models. This module
+Every field's description stands here: the site's page *Data* and the JSON Schema are generated from it. This module
 judges nothing and runs nothing.
 """
 

@@ -29,7 +29,7 @@ from arena.results import DIGITS, Result, ResultsFile, Run, published, to_text
 from arena.runner import CeilingReached, run_shots
 from arena.scenario import Scenario, find_scenarios
 from arena.targets import Target, learn, prepare, tree_hash, trial_plan
-from arena.verdicts import Sentences, cell_results, planned_trials
+from arena.verdicts import Sentences, cell_results, failed_results, planned_trials
 from harness import kernel
 from harness.environments import EnvironmentFailed
 from harness.pool import TrialPool
@@ -117,7 +117,7 @@ def run_command(root: Path, build: Path, options: RunOptions) -> int:
         return 130
     finally:
         journal.close()
-    file = results_file(root, session, options, by_shot, targets)
+    file = results_file(root, session, options, by_shot, targets, failures=failures)
     if options.json:
         sys.stdout.write(to_text(file))
     else:
@@ -238,19 +238,30 @@ def results_file(
     controls: dict[str, int] | None = None,
     audit: dict[str, int] | None = None,
     only: tuple[str, str] | None = None,
+    failures: Mapping[tuple[str, str], str] | None = None,
 ) -> ResultsFile:
-    """Return the results of a session, of one adapter and version if `only` is given."""
+    """Return the results of a session, of one adapter and version if `only` is given.
+
+    A shot whose environment could not be made (`failures`) is there as an ERROR.
+    """
     sentences, witnesses = Sentences(), dict[str, list[list[Any]]]()
     results: list[Result] = []
     for shot in session.shots:
         key = (shot.adapter.id, shot.version)
-        if key not in targets or (only is not None and key != only):
+        if only is not None and key != only:
+            continue
+        planned = planned_trials(shot, session.trials)
+        lost = [text for v in versions_of(shot) if (text := (failures or {}).get((shot.adapter.id, v)))]
+        if lost or key not in targets:
+            reason = lost[0].partition("; uv said")[0] if lost else "its environment is missing"
+            hashes = {"harness": tree_hash(root / "harness")}
+            results.extend(failed_results(shot, reason, planned, hashes, sentences))
             continue
         results.extend(
             cell_results(
                 shot,
                 by_shot.get(shot.id, []),
-                planned_trials(shot, session.trials),
+                planned,
                 hashes_of(root, shot, targets[key]),
                 sentences,
                 witnesses,

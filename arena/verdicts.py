@@ -115,7 +115,7 @@ def repeats(
     fresh = [row for row in judged if row[3] == 2]
     differing = len({(row[0], row[1]) for row in judged}) > 1
     about = fresh or judged
-    missing = len(fresh) < FRESH if fresh else len(judged) < planned
+    missing = len(fresh) < FRESH if fresh or differing else len(judged) < planned
     verdict: Verdict = "ERROR" if errors or missing or not good else worst([row[0] for row in good])
     found = {anomaly for row in good for anomaly in row[1]}
     passing = {row[2] for row in good} - {row[2] for row in good if row[0] != "PASS"}
@@ -159,12 +159,8 @@ def _cell(
     witnesses: dict[str, list[list[Any]]],
 ) -> Result:
     lacking = shot.lacks(key)
-    kinds = {record.key_kind for record in records if record.key_kind is not None}
-    shown_key: Literal["none", "call-id", "other"] | None = (
-        None if key is None else "none" if key == "none" else "call-id" if kinds <= {"call-id"} else "other"
-    )
     if lacking is not None:
-        return _unsupported(shot, key, shown_key, hashes, sentences)
+        return _unsupported(shot, key, hashes, sentences)
     judged = [(record, record.judged[key or "calls"]) for record in records]
     what = repeats(
         [(j.verdict, j.anomalies, r.item, r.round) for r, j in judged],
@@ -220,7 +216,7 @@ def _cell(
         mode=shot.mode,
         kill_point=shot.case.name,
         point=shot.point,
-        key=shown_key,
+        key=_shown_key(key, records),
         verdict=what.verdict,
         detail=_detail(what, shown),
         anomalies=tuple(_found(shot, key, anomaly, sentences) for anomaly in what.anomalies),
@@ -263,15 +259,35 @@ def _kind(record: Record, judged: Judged) -> str:
     return f"{judged.kind}{record.exits}{record.checks}"
 
 
-def _unsupported(
-    shot: Shot,
-    key: KeyUse | None,
-    shown_key: Literal["none", "call-id", "other"] | None,
-    hashes: Mapping[str, str],
-    sentences: Sentences,
-) -> Result:
+def failed_results(
+    shot: Shot, reason: str, planned: int, hashes: Mapping[str, str], sentences: Sentences
+) -> tuple[Result, ...]:
+    """Return the results of a shot that could not be run at all: an ERROR each, never a smaller matrix."""
+    return tuple(
+        _unsupported(shot, key, hashes, sentences)
+        if shot.lacks(key) is not None
+        else _without_trials(shot, key, "ERROR", f"could not be run: {reason}", planned, hashes, sentences)
+        for key in shot.keys
+    )
+
+
+def _unsupported(shot: Shot, key: KeyUse | None, hashes: Mapping[str, str], sentences: Sentences) -> Result:
     lacking = shot.lacks(key)
     assert lacking is not None
+    why = {"reason": lacking.reason, "url": lacking.url, "checked": lacking.checked.isoformat()}
+    return _without_trials(shot, key, "UNSUPPORTED", lacking.reason, 0, hashes, sentences, why)
+
+
+def _without_trials(
+    shot: Shot,
+    key: KeyUse | None,
+    verdict: Verdict,
+    detail: str,
+    planned: int,
+    hashes: Mapping[str, str],
+    sentences: Sentences,
+    unsupported: dict[str, str] | None = None,
+) -> Result:
     return Result(
         id=shot.cell_id(key),
         scenario=shot.scenario.name,
@@ -280,13 +296,13 @@ def _unsupported(
         mode=shot.mode,
         kill_point=shot.case.name,
         point=shot.point,
-        key=shown_key,
-        verdict="UNSUPPORTED",
-        detail=lacking.reason,
+        key=_shown_key(key, ()),
+        verdict=verdict,
+        detail=detail,
         anomalies=(),
         evidence={},
         trials=Trials(
-            planned=0,
+            planned=planned,
             passed=0,
             failed=0,
             errors=0,
@@ -305,14 +321,17 @@ def _unsupported(
         recipe=sentences.recipe(shot),
         workload=shot.scenario.items[0].workload.id,
         policy=POLICY,
-        unsupported={
-            "reason": lacking.reason,
-            "url": lacking.url,
-            "checked": lacking.checked.isoformat(),
-        },
+        unsupported=unsupported,
         hashes={name: value[:DIGITS] for name, value in hashes.items()},
         reproduce=shot.reproduce,
     )
+
+
+def _shown_key(key: KeyUse | None, records: Sequence[Record]) -> Literal["none", "call-id", "other"] | None:
+    kinds = {record.key_kind for record in records if record.key_kind is not None}
+    if key is None or key == "none":
+        return key
+    return "call-id" if kinds <= {"call-id"} else "other"
 
 
 def _found(shot: Shot, key: KeyUse | None, anomaly: Anomaly, sentences: Sentences) -> Found:

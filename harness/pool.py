@@ -99,3 +99,7 @@ class TrialPool:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._surroundings.world.stop()
         self._surroundings.launcher.close()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)

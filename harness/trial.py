@@ -31,7 +31,7 @@ REST_LIMIT_S = 2.0
 #: After SIGKILL the held connection must close within this long.
 CLOSE_LIMIT_S = 1.0
 #: What an agent leaves running when it ends by itself may go on for this long before it is ended.
-GRACE_S = 2.0
+GRACE_S = 5.0
 #: An unknown orphan that has ended is reaped after this long: launching a leg never takes it.
 ORPHAN_S = 20.0
 #: Stopping, continuing and dying of SIGKILL take milliseconds; on a loaded machine, more.

@@ -18,18 +18,17 @@ import secrets
 import socket
 import time
 from asyncio.trsock import TransportSocket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-from aiohttp import web
 
 from harness import kernel, wire
 from harness.faults import Fault
 from harness.history import Event, History, canonical
 from harness.model import Refused, Workload, identity, next_turn, read_transcript
 from harness.points import Point, Side
+from harness.server import Dropped, Exchange, Reply, Server
 
 #: Seconds after which a socket whose callers are all dead must have nothing left to read.
 DRAIN_LIMIT_S = 5.0
@@ -39,7 +38,6 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
 }
-_Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class Recorder:
@@ -57,10 +55,6 @@ class Recorder:
     def history(self) -> History:
         """Return what was seen so far."""
         return History(tuple(self._events))
-
-
-class _Gone(Exception):
-    """The caller of a held request is dead or has hung up."""
 
 
 @dataclass
@@ -129,61 +123,19 @@ class Strike:
 
 
 @dataclass
-class _Exchange:
-    """One request on its way through the world."""
+class _Arrival:
+    """A request and the points of faults that it stands at."""
 
-    request: web.BaseRequest
-    gone: asyncio.Event = field(default_factory=asyncio.Event)
+    exchange: Exchange
     points: list[tuple[Strike, Point]] = field(default_factory=list)
 
-    @property
-    def connection(self) -> TransportSocket:
-        transport = self.request.transport
-        found = transport.get_extra_info("socket") if transport is not None else None
-        if found is None:
-            raise _Gone
-        assert isinstance(found, TransportSocket)
-        return found
+
+def _text(text: str, status: int = 200) -> Reply:
+    return Reply(status, text.encode())
 
 
-class _Requests:
-    """Runs handlers so that a request which has fully arrived is handled even if its caller dies at once."""
-
-    def __init__(self, recorder: Recorder, leg: int | None = None) -> None:
-        self._recorder = recorder
-        self._leg = leg
-        self._running: set[asyncio.Task[web.StreamResponse]] = set()
-
-    def handler(self, route: Callable[[_Exchange], Awaitable[web.StreamResponse]]) -> _Handler:
-        async def guarded(exchange: _Exchange) -> web.StreamResponse:
-            try:
-                return await route(exchange)
-            except _Gone:
-                return web.Response(status=499)
-            except ConnectionError:
-                return web.Response(status=499)
-            except Exception as error:
-                # a fault of ours must not look like a fault of the target
-                self._recorder.add("error", self._leg, reason=f"the world raised {error!r}")
-                return web.Response(status=500, text=repr(error))
-
-        async def handle(request: web.BaseRequest) -> web.StreamResponse:
-            exchange = _Exchange(request)
-            task = asyncio.ensure_future(guarded(exchange))
-            self._running.add(task)
-            task.add_done_callback(self._running.discard)
-            try:
-                return await asyncio.shield(task)
-            except asyncio.CancelledError:
-                exchange.gone.set()
-                raise
-
-        return handle
-
-    async def finished(self) -> None:
-        """Return when no request is being handled."""
-        while self._running:
-            await asyncio.wait(set(self._running))
+def _json(value: object, status: int = 200) -> Reply:
+    return Reply(status, json.dumps(value).encode(), "application/json")
 
 
 class LegWorld:
@@ -195,10 +147,7 @@ class LegWorld:
         self.path = directory / f"{secrets.token_hex(6)}.sock"
         self.open = True
         self._trial = trial
-        self._requests = _Requests(trial.recorder, index)
-        self._server = web.Server(
-            self._requests.handler(self._route), handler_cancellation=True, access_log=None
-        )
+        self._server = Server(self._guarded)
         self._counts: dict[str, int] = {}
         self._listener: asyncio.Server | None = None
         self._turn = 0
@@ -231,10 +180,10 @@ class LegWorld:
                 writer.write(b"GET /drained HTTP/1.1\r\nHost: harness\r\nConnection: close\r\n\r\n")
                 await reader.read()
                 writer.close()
-                await self._requests.finished()
+                await self._server.finished()
                 while self._server.connections:
                     await asyncio.sleep(0.001)
-                await self._requests.finished()
+                await self._server.finished()
             drained = True
         except (TimeoutError, OSError):
             drained = False
@@ -247,92 +196,96 @@ class LegWorld:
         if self._listener is not None:
             self._listener.close()
             self._listener = None
-            await self._server.shutdown(0.1)
+            self._server.close()
             self.path.unlink(missing_ok=True)
 
     # --- requests ------------------------------------------------------------------------------------
 
-    async def _route(self, exchange: _Exchange) -> web.StreamResponse:
-        request = exchange.request
-        _, _, rest = request.path.partition("/")
+    async def _guarded(self, exchange: Exchange) -> Reply:
+        """Serve a request; a fault of ours must not look like a fault of the target."""
+        try:
+            return await self._route(exchange)
+        except Dropped:
+            raise
+        except Exception as error:
+            self._trial.recorder.add("error", self.index, reason=f"the world raised {error!r}")
+            return _text(repr(error), 500)
+
+    async def _route(self, exchange: Exchange) -> Reply:
+        _, _, rest = exchange.path.partition("/")
         what, _, name = rest.partition("/")
         if what == "drained":
-            return web.Response()
-        if request.method != "POST":
-            return web.Response(status=405, text="every request to the provider is a POST")
+            return Reply()
+        if exchange.method != "POST":
+            return _text("every request to the provider is a POST", 405)
         pid = kernel.peer_pid(exchange.connection)
+        arrival = _Arrival(exchange)
         try:
-            facts = json.loads(await request.read() or b"{}")
+            facts = json.loads(exchange.body or b"{}")
         except ValueError:
             facts = None
         if not isinstance(facts, dict):
-            return web.Response(status=400, text="the body must be a JSON object")
+            return _text("the body must be a JSON object", 400)
         record = self._trial.recorder.add
         if what == "effects" and name:
-            return await self._effect(exchange, name, facts, pid)
+            return await self._effect(arrival, name, facts, pid)
         if what == "calls" and name:
-            return await self._call(exchange, name, facts, pid)
+            return await self._call(arrival, name, facts, pid)
         if what == "store" and name:
-            return await self._store(exchange, name, facts, pid)
+            return await self._store(arrival, name, facts, pid)
         if what == "paused":
             record("paused", self.index, pid=pid)
-            await self._arrive_and_hold(exchange, "pause", "", {})
-            return web.Response(text="noted")
+            await self._arrive_and_hold(arrival, "pause", "", {})
+            return _text("noted")
         if what == "answer":
             record("answer", self.index, text=str(facts.get("text", "")), pid=pid)
-            await self._arrive_and_hold(exchange, "answer", "", {})
-            return web.Response(text="noted")
+            await self._arrive_and_hold(arrival, "answer", "", {})
+            return _text("noted")
         if what == "hello":
             record(
                 "hello", self.index, pid=pid, **{f"said_{key}": str(value) for key, value in facts.items()}
             )
-            return web.Response(text="noted")
-        return web.Response(status=404, text=f"the provider has no {request.path}")
+            return _text("noted")
+        return _text(f"the provider has no {exchange.path}", 404)
 
-    async def _effect(
-        self, exchange: _Exchange, name: str, arguments: dict[str, Any], pid: int
-    ) -> web.StreamResponse:
-        key = exchange.request.headers.get("Idempotency-Key") or None
+    async def _effect(self, arrival: _Arrival, name: str, arguments: dict[str, Any], pid: int) -> Reply:
+        key = arrival.exchange.headers.get("idempotency-key") or None
         kind = None if key is None else "call-id" if key in self._trial.minted else "other"
-        n = self._arrived(exchange, "effect", name, arguments, pid=pid, key=key, key_kind=kind)
-        await self._hold(exchange, "before")
+        n = self._arrived(arrival, "effect", name, arguments, pid=pid, key=key, key_kind=kind)
+        await self._hold(arrival, "before")
         self._trial.recorder.add(
             "recorded", self.index, name=name, arguments=arguments, key=key, key_kind=kind
         )
-        await self._hold(exchange, "after")
+        await self._hold(arrival, "after")
         reply = self._trial.result(name, arguments, "done")
         self._answered("effect", name, arguments, n)
-        return web.Response(text=reply)
+        return _text(reply)
 
-    async def _call(
-        self, exchange: _Exchange, tool: str, arguments: dict[str, Any], pid: int
-    ) -> web.StreamResponse:
-        n = self._arrived(exchange, "call", tool, arguments, pid=pid)
-        await self._hold(exchange, "before")
+    async def _call(self, arrival: _Arrival, tool: str, arguments: dict[str, Any], pid: int) -> Reply:
+        n = self._arrived(arrival, "call", tool, arguments, pid=pid)
+        await self._hold(arrival, "before")
         try:
             value = self._trial.tool_value(tool, arguments)
         except ValueError as error:
-            return web.Response(status=400, text=str(error))
-        await self._hold(exchange, "after")
+            return _text(str(error), 400)
+        await self._hold(arrival, "after")
         self._answered("call", tool, arguments, n)
-        return web.Response(text=self._trial.result(tool, arguments, value))
+        return _text(self._trial.result(tool, arguments, value))
 
-    async def _store(
-        self, exchange: _Exchange, place: str, facts: dict[str, Any], pid: int
-    ) -> web.StreamResponse:
+    async def _store(self, arrival: _Arrival, place: str, facts: dict[str, Any], pid: int) -> Reply:
         """Serve the session store: it keeps exactly what it is given, with no key and no deduplication."""
         session, _, operation = place.partition("/")
         items = self._trial.store.setdefault(session, [])
         if operation == "items":
-            return web.json_response(items)
+            return _json(items)
         if operation not in ("append", "pop", "clear"):
-            return web.Response(status=404, text=f"the store has no {operation!r}")
+            return _text(f"the store has no {operation!r}", 404)
         given = facts.get("items") if operation == "append" else []
         if not isinstance(given, list):
-            return web.Response(status=400, text="append takes a list of items")
+            return _text("append takes a list of items", 400)
         shown = [canonical(item) for item in given]
-        n = self._arrived(exchange, "write", session, {"operation": operation, "items": shown}, pid=pid)
-        await self._hold(exchange, "before")
+        n = self._arrived(arrival, "write", session, {"operation": operation, "items": shown}, pid=pid)
+        await self._hold(arrival, "before")
         popped = None
         if operation == "append":
             items.extend(given)
@@ -341,9 +294,9 @@ class LegWorld:
         elif items:
             popped = items.pop()
         self._trial.recorder.add("stored", self.index, session=session, operation=operation, items=shown, n=n)
-        await self._hold(exchange, "after")
+        await self._hold(arrival, "after")
         self._answered("write", session, {"operation": operation}, n)
-        return web.json_response(popped)
+        return _json(popped)
 
     def _answered(self, what: str, name: str, arguments: dict[str, Any], n: int) -> None:
         self._trial.recorder.add("answered", self.index, what=what, name=name, arguments=arguments, n=n)
@@ -351,30 +304,30 @@ class LegWorld:
             strike.answered(what, name, arguments)
 
     def _arrived(
-        self, exchange: _Exchange, what: str, name: str, arguments: dict[str, Any], **facts: Any
+        self, arrival: _Arrival, what: str, name: str, arguments: dict[str, Any], **facts: Any
     ) -> int:
         self._counts[f"{what}:{name}"] = n = self._counts.get(f"{what}:{name}", 0) + 1
         self._trial.recorder.add(
             "arrived", self.index, what=what, name=name, arguments=arguments, n=n, **facts
         )
-        self._reach(exchange, what, name, arguments)
+        self._reach(arrival, what, name, arguments)
         return n
 
-    def _reach(self, exchange: _Exchange, kind: str, name: str, arguments: dict[str, Any]) -> None:
+    def _reach(self, arrival: _Arrival, kind: str, name: str, arguments: dict[str, Any]) -> None:
         for strike in self.strikes:
-            exchange.points.extend((strike, point) for point in strike.reached(kind, name, arguments))
+            arrival.points.extend((strike, point) for point in strike.reached(kind, name, arguments))
 
     async def _arrive_and_hold(
-        self, exchange: _Exchange, kind: str, name: str, arguments: dict[str, Any]
+        self, arrival: _Arrival, kind: str, name: str, arguments: dict[str, Any]
     ) -> None:
-        self._reach(exchange, kind, name, arguments)
-        await self._hold(exchange, "before")
+        self._reach(arrival, kind, name, arguments)
+        await self._hold(arrival, "before")
 
-    async def _hold(self, exchange: _Exchange, side: Side) -> None:
-        for strike, point in exchange.points:
+    async def _hold(self, arrival: _Arrival, side: Side) -> None:
+        for strike, point in arrival.points:
             if point.side != side:
                 continue
-            hold = Hold(point, exchange.connection, exchange.gone)
+            hold = Hold(point, arrival.exchange.connection, arrival.exchange.gone)
             self._trial.recorder.add("held", self.index, point=str(point))
             strike.hold(hold)
             released = asyncio.ensure_future(hold.released.wait())
@@ -384,22 +337,18 @@ class LegWorld:
             finally:
                 released.cancel()
                 gone.cancel()
-            if hold.gone.is_set():
-                raise _Gone
-            if hold.drop:
-                if exchange.request.transport is not None:
-                    exchange.request.transport.abort()
-                raise _Gone
+            if hold.gone.is_set() or hold.drop:
+                raise Dropped
 
-    async def model(self, exchange: _Exchange, endpoint: str) -> web.StreamResponse:
+    async def model(self, exchange: Exchange, endpoint: str) -> Reply:
         """Answer a request to the model for this leg."""
-        request = exchange.request
-        raw = await request.read()
+        arrival = _Arrival(exchange)
+        raw = exchange.body
         record = self._trial.recorder.add
-        if request.method != "POST" or endpoint != "chat/completions":
-            return web.Response(status=404, text=f"the model has no {endpoint}")
+        if exchange.method != "POST" or endpoint != "chat/completions":
+            return _text(f"the model has no {endpoint}", 404)
         digest = hashlib.sha256(raw).hexdigest()
-        retry = request.headers.get("x-stainless-retry-count", "0") != "0" or (
+        retry = exchange.headers.get("x-stainless-retry-count", "0") != "0" or (
             digest == self._last_request and not self._last_answered
         )
         if not retry:
@@ -413,10 +362,10 @@ class LegWorld:
         except Refused as refused:
             record("model-refused", self.index, turn=turn_number, rule=refused.rule, text=str(refused))
             self._last_answered = True
-            return web.Response(status=400, body=wire.refusal(refused), content_type="application/json")
+            return Reply(400, wire.refusal(refused), "application/json")
         except (ValueError, KeyError, TypeError) as error:
             record("model-refused", self.index, turn=turn_number, rule="not-understood", text=repr(error))
-            return web.Response(status=400, body=wire.refusal(Refused("not-understood", repr(error))))
+            return Reply(400, wire.refusal(Refused("not-understood", repr(error))), "application/json")
         new = [r for r in results if r.id not in self._results_seen]
         self._results_seen.update(r.id for r in new)
         record(
@@ -432,8 +381,8 @@ class LegWorld:
             for strike in self.strikes:
                 for point in strike.fault.points:
                     if point.kind == "model" and point.n == turn_number:
-                        exchange.points.append((strike, point))
-        await self._hold(exchange, "before")
+                        arrival.points.append((strike, point))
+        await self._hold(arrival, "before")
         turn = next_turn(self._trial.workload, messages, self._trial.token, self._trial.mint)
         record(
             "model-answered",
@@ -445,14 +394,9 @@ class LegWorld:
         self._last_answered = True
         reply_id = f"chatcmpl-{secrets.token_hex(8)}"
         if not body.get("stream"):
-            return web.Response(body=wire.chat_reply(turn, reply_id), content_type="application/json")
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-        await response.prepare(request)
+            return Reply(200, wire.chat_reply(turn, reply_id), "application/json")
         with_usage = bool((body.get("stream_options") or {}).get("include_usage"))
-        for part in wire.chat_stream(turn, reply_id, with_usage):
-            await response.write(part)
-        await response.write_eof()
-        return response
+        return Reply(kind="text/event-stream", stream=wire.chat_stream(turn, reply_id, with_usage))
 
 
 class TrialWorld:
@@ -538,8 +482,8 @@ class World:
         self._host = host
         self._port = 0
         self._trials: dict[str, TrialWorld] = {}
-        self._requests: dict[str, _Requests] = {}
-        self._server = web.Server(self._model, handler_cancellation=True, access_log=None)
+        self._server = Server(self._model)
+        self._busy: dict[str, int] = {}
         self._listener: asyncio.Server | None = None
 
     @property
@@ -560,35 +504,44 @@ class World:
                 await leg.close()
         if self._listener is not None:
             self._listener.close()
-            await self._server.shutdown(0.1)
+            self._server.close()
         self.diagnosis.close()
 
     def open_trial(self, trial_id: str, workload: Workload, facts: Mapping[str, str]) -> TrialWorld:
         """Begin a trial's history."""
         trial = TrialWorld(self, trial_id, workload, facts)
         self._trials[trial_id] = trial
-        self._requests[trial_id] = _Requests(trial.recorder)
+        self._busy[trial_id] = 0
         return trial
 
     def forget(self, trial_id: str) -> None:
         """Answer no more requests for a trial."""
         self._trials.pop(trial_id, None)
-        self._requests.pop(trial_id, None)
+        self._busy.pop(trial_id, None)
 
     async def finished(self, trial_id: str) -> None:
         """Return when no model request of this trial is being handled."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(DRAIN_LIMIT_S):
-                await self._requests[trial_id].finished()
+                while self._busy[trial_id]:
+                    await asyncio.sleep(0.001)
 
-    async def _model(self, request: web.BaseRequest) -> web.StreamResponse:
-        parts = request.path.split("/", 4)
+    async def _model(self, exchange: Exchange) -> Reply:
+        parts = exchange.path.split("/", 4)
         trial = self._trials.get(parts[1]) if len(parts) == 5 and parts[3] == "v1" else None
         if trial is None or not parts[2].isdigit() or int(parts[2]) >= len(trial.legs):
-            return web.Response(status=404, text="no such trial, or it is over")
-        leg = trial.legs[int(parts[2])]
-        handler = self._requests[trial.id].handler(lambda exchange: leg.model(exchange, parts[4]))
-        return await handler(request)
+            return _text("no such trial, or it is over", 404)
+        self._busy[trial.id] += 1
+        try:
+            return await trial.legs[int(parts[2])].model(exchange, parts[4])
+        except Dropped:
+            raise
+        except Exception as error:
+            trial.recorder.add("error", reason=f"the model's server raised {error!r}")
+            return _text(repr(error), 500)
+        finally:
+            if trial.id in self._busy:
+                self._busy[trial.id] -= 1
 
 
 def _calculate(expression: str) -> str:
