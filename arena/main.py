@@ -140,6 +140,19 @@ def verify(files: Annotated[list[Path], typer.Argument(help="results files")]) -
 
 
 @app.command()
+def diff(
+    before: Annotated[Path, typer.Argument(help="a results file")],
+    after: Annotated[Path, typer.Argument(help="another results file")],
+) -> None:
+    """Show the verdicts that changed between two results files, of any two versions or days."""
+    from arena.report import differences
+    from arena.results import read_results
+
+    lines = differences(read_results(before), read_results(after))
+    print("\n".join(lines) if lines else "no verdict and no anomaly changed")
+
+
+@app.command()
 def site(
     serve: Annotated[
         bool, typer.Option("--serve", help="serve the built site on a free loopback port")

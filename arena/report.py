@@ -159,6 +159,33 @@ def say(kind: str, facts: dict[str, Any]) -> str:
             return kind
 
 
+def differences(before: ResultsFile, after: ResultsFile) -> list[str]:
+    """Return the cells whose verdict or anomalies changed, and those that only one file has, a line each.
+
+    Cells are matched by mode, scenario, point and use of the key, so files of two versions can be compared.
+    """
+    there, here = _by_place(before), _by_place(after)
+    lines = []
+    for place in dict.fromkeys((*there, *here)):
+        said = [_said(cells.get(place)) for cells in (there, here)]
+        if said[0] != said[1]:
+            lines.append(f"{' '.join(place)}: {said[0]} -> {said[1]}")
+    return lines
+
+
+def _by_place(file: ResultsFile) -> dict[tuple[str, ...], Result]:
+    return {
+        (r.mode, r.scenario, r.point, "with" if r.key in ("call-id", "other") else r.key or "-"): r
+        for r in file.results
+    }
+
+
+def _said(result: Result | None) -> str:
+    if result is None:
+        return "not there"
+    return " ".join((result.verdict, *(found.name for found in result.anomalies)))
+
+
 def junit_report(file: ResultsFile) -> str:
     """Return the results as a JUnit XML report, a test case a cell."""
     suite = ET.Element("testsuite", name="plugpull", tests=str(len(file.results)))
