@@ -224,6 +224,11 @@ def the_run_ends(history: History, _: Trial) -> Found:
     return frozenset[Anomaly]().union(*last)
 
 
+def second_leg_ends(history: History, _: Trial) -> Found:
+    """The process that took over, the second one, ended by itself with status 0 and an answer."""
+    return leg_end(history, history.of("leg-ended", leg=1)[0])
+
+
 def last_leg_ends(history: History, _: Trial) -> Found:
     """The last process itself ended by itself with status 0 and an answer."""
     return leg_end(history, history.of("leg-ended")[-1])

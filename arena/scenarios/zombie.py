@@ -5,10 +5,10 @@ after the price is known, or at the charge, before or after the provider has rec
 the run elsewhere, to the end. Then the first one wakes up, its open request is answered, and it goes on.
 
 **Must hold:** the card is charged exactly once and the receipt is sent exactly once, whatever the awakened process
-does, and the resumed run ends by itself, with an answer. The awakened process may fail.
+does, and the process that took over ends by itself, with an answer. The awakened process may fail.
 """
 
-from arena.checkers import effects_exactly_once, no_transcript_refused, the_run_ends
+from arena.checkers import effects_exactly_once, no_transcript_refused, second_leg_ends, the_run_ends
 from arena.scenario import Case, Leg, Scenario, Strike, order
 
 SCENARIO = Scenario(
@@ -32,5 +32,5 @@ SCENARIO = Scenario(
             ("after-effect", "effect:charge_card#1.after"),
         )
     ),
-    rules=(effects_exactly_once, no_transcript_refused, the_run_ends),
+    rules=(effects_exactly_once, no_transcript_refused, second_leg_ends, the_run_ends),
 )
