@@ -20,7 +20,19 @@ from tests.mutants.breaks import BREAKS, Break
 
 ROOT = Path(__file__).resolve().parents[2]
 _FOLDERS = ("arena", "harness", "adapters", "tests", "results", "site")
-_TESTS = ("tests/harness", "tests/arena")
+#: Quick ones first: most mutants never see the slow ones.
+_TESTS = (
+    "tests/harness/test_model.py",
+    "tests/arena/test_checkers.py",
+    "tests/arena/test_verdicts.py",
+    "tests/harness/test_kill.py",
+    "tests/harness/test_faults.py",
+    "tests/harness/test_world.py",
+    "tests/harness/test_left_behind.py",
+    "tests/harness",
+    "tests/arena/test_runner.py",
+    "tests/arena/test_verify.py",
+)
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 _LIMIT_S = 900
 _GATE = """
