@@ -115,7 +115,7 @@ def publish_command(
             return 2
         path = _free_path(root / "results" / key[0] / key[1], session.plan["date"])
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(to_text(file), encoding="utf-8")
+        path.write_text(to_text(file, packed=True), encoding="utf-8")
         written.append(path)
     for path in written:
         print(path.relative_to(root))

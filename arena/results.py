@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 SCHEMA = 1
 #: Hexadecimal digits of a SHA-256 that files carry: enough to tell apart what they hold, and half the bytes.
 DIGITS = 16
+#: Of a trial's digest in its row, which has to differ from its cell's other rows only.
+ROW_DIGITS = 10
 
 
 class ResultsError(Exception):
@@ -76,7 +78,7 @@ class Trials(_Model):
     score: str | None = Field(default=None, description="`k of 8`: items of which every trial passed")
     outcomes: tuple[Seen, ...] = Field(description="the distinct outcomes, worst first")
     rows: tuple[tuple[str, int, int, int], ...] = Field(
-        description="one a trial: its history's digest, its outcome, its item, its round"
+        description="one a trial: the beginning of its history's digest, its outcome, its item, its round"
     )
 
 
@@ -188,11 +190,21 @@ class ResultsFile(_Model):
     )
 
 
-def to_text(file: ResultsFile) -> str:
-    """Return a results file as JSON, one result, recipe, promise or witness a line: fit for git."""
+def to_text(file: ResultsFile, *, packed: bool = False) -> str:
+    """Return a results file as JSON, one result, recipe, promise or witness a line: fit for git.
+
+    Args:
+        file: the results.
+        packed: write it without repetition, see `_pack`. Published files are packed; `read_results` unpacks.
+    """
     data = file.model_dump(mode="json", by_alias=True, exclude_none=False)
-    lines = ["{", f'"schema": {data["schema"]},', f'"run": {_line(data["run"])},', '"results": [']
-    lines.append(",\n".join(_line(_slim(result)) for result in data["results"]))
+    data["results"] = [_slim(result) for result in data["results"]]
+    lines = ["{", f'"schema": {data["schema"]},']
+    if packed:
+        columns = _pack(data)
+        lines.append(f'"packed": {_line(columns)},')
+    lines.extend((f'"run": {_line(data["run"])},', '"results": ['))
+    lines.append(",\n".join(_line(result) for result in data["results"]))
     lines.append("],")
     maps = []
     for name in ("recipes", "promises", "witnesses"):
@@ -201,6 +213,111 @@ def to_text(file: ResultsFile) -> str:
     lines.append(",\n".join(maps))
     lines.append("}")
     return "\n".join(lines) + "\n"
+
+
+#: Fields of a result that are packed field by field, and not as a whole.
+_PACKED_INSIDE = ("trials", "evidence")
+
+
+def _pack(data: dict[str, Any]) -> dict[str, list[str]]:
+    """Take out of a file's data what stands there already, and return the columns of its witnesses' events.
+
+    A result leaves out each field that is equal in the result before it, of which most have a twin there: the
+    same trials, judged with another use of the key. Rows of trials that differ in their digest only stand together.
+    An event [seconds, leg, kind, facts] becomes [seconds, leg, kind,
+    value, …], with the names of the values in `packed`, by kind; null is a fact that the event does not have.
+    """
+    columns: dict[str, list[str]] = {}
+    for history in data["witnesses"].values():
+        for _, _, kind, facts in history:
+            names = columns.setdefault(kind, [])
+            names.extend(name for name in facts if name not in names)
+    for key, history in data["witnesses"].items():
+        data["witnesses"][key] = [_packed_event(event, columns) for event in history]
+    full = data["results"]
+    for result in full:
+        if result["reproduce"] == _reproduce(result):
+            del result["reproduce"]
+        result["trials"]["rows"] = _packed_rows(result["trials"]["rows"])
+    data["results"] = [
+        result if before is None else _without(result, before)
+        for before, result in zip([None, *full], full, strict=False)
+    ]
+    return columns
+
+
+def _reproduce(result: dict[str, Any]) -> str:
+    """Return the command that `arena.cells.Shot.reproduce` gives; packed files leave it out."""
+    return (
+        f"plugpull run {result['target']}@{result['version']} --scenario {result['scenario']} "
+        f"--mode {result['mode']} --at '{result['point']}'"
+    )
+
+
+def _packed_rows(rows: list[list[Any]]) -> list[list[Any]]:
+    """Return [outcome, item, round, digest, …] for each run of rows that are alike but for their digest."""
+    packed: list[list[Any]] = []
+    for digest, *alike in rows:
+        if packed and packed[-1][:3] == alike:
+            packed[-1].append(digest)
+        else:
+            packed.append([*alike, digest])
+    return packed
+
+
+def _packed_event(event: list[Any], columns: dict[str, list[str]]) -> list[Any]:
+    at, leg, kind, facts = event
+    values = [facts.get(name) for name in columns[kind]]
+    while values and values[-1] is None:
+        values.pop()
+    return [at, leg, kind, *values]
+
+
+def _without(value: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """Return what differs from `before`; `-` names what is not there any more."""
+    packed: dict[str, Any] = {}
+    for name, item in value.items():
+        if name in _PACKED_INSIDE and name in before:
+            packed[name] = _without(item, before[name])
+        elif name not in before or item != before[name]:
+            packed[name] = item
+    gone = [name for name in before if name not in value]
+    return {**packed, "-": gone} if gone else packed
+
+
+def _with(packed: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """Undo `_without`."""
+    gone = packed.get("-", ())
+    value = {name: item for name, item in before.items() if name not in gone}
+    for name, item in packed.items():
+        if name != "-":
+            value[name] = _with(item, before[name]) if name in _PACKED_INSIDE and name in before else item
+    return value
+
+
+def _unpack(data: dict[str, Any]) -> None:
+    """Undo `_pack`."""
+    columns: dict[str, list[str]] = data.pop("packed")
+    for key, history in data["witnesses"].items():
+        data["witnesses"][key] = [
+            [at, leg, kind, {n: v for n, v in zip(columns[kind], values, strict=False) if v is not None}]
+            for at, leg, kind, *values in history
+        ]
+    before: dict[str, Any] = {}
+    results = []
+    for packed in data["results"]:
+        result = _with(packed, before)
+        results.append(result)
+        before = {name: value for name, value in result.items() if name != "reproduce"}
+        result.setdefault("reproduce", _reproduce(result))
+    data["results"] = [
+        {**result, "trials": {**result["trials"], "rows": _unpacked_rows(result["trials"]["rows"])}}
+        for result in results
+    ]
+
+
+def _unpacked_rows(rows: list[list[Any]]) -> list[list[Any]]:
+    return [[digest, *alike[:3]] for alike in rows for digest in alike[3:]]
 
 
 def _line(value: Any) -> str:
@@ -234,13 +351,21 @@ def read_results(path: Path) -> ResultsFile:
             f"{path}: schema: this plugpull reads schema {SCHEMA}, the file says {found!r}; use the plugpull that wrote it"
         )
     try:
+        if "packed" in data:
+            _unpack(data)
         return ResultsFile.model_validate(data)
-    except pydantic.ValidationError as error:
-        faults = error.errors()
-        shown = [f"{path}: {'.'.join(str(p) for p in fault['loc'])}: {fault['msg']}" for fault in faults[:5]]
-        if len(faults) > 5:
-            shown.append(f"{path}: and {len(faults) - 5} more")
-        raise ResultsError("\n".join(shown)) from None
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, pydantic.ValidationError):
+            raise _not_valid(path, error) from None
+        raise ResultsError(f"{path}: packed: it cannot be unpacked: {error!r}") from None
+
+
+def _not_valid(path: Path, error: pydantic.ValidationError) -> ResultsError:
+    faults = error.errors()
+    shown = [f"{path}: {'.'.join(str(p) for p in fault['loc'])}: {fault['msg']}" for fault in faults[:5]]
+    if len(faults) > 5:
+        shown.append(f"{path}: and {len(faults) - 5} more")
+    return ResultsError("\n".join(shown))
 
 
 def json_schema() -> str:

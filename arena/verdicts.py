@@ -14,7 +14,7 @@ from arena.adapters import KeyUse, Promise
 from arena.cells import Shot, coordinates_id
 from arena.checkers import repeats_told_apart
 from arena.journal import Judged, Record
-from arena.results import DIGITS, Found, Leg, Result, Seen, Sentence, Trials
+from arena.results import DIGITS, ROW_DIGITS, Found, Leg, Result, Seen, Sentence, Trials
 from arena.statistics import METHOD, interval
 from arena.words import ANOMALIES, Anomaly, Verdict
 from harness.history import history_from_json
@@ -191,7 +191,7 @@ def _cell(
             )
         )
     rows = tuple(
-        (record.digest[:DIGITS], index[_kind(record, j)], record.item, record.round)
+        (record.digest[:ROW_DIGITS], index[_kind(record, j)], record.item, record.round)
         for record, j in sorted(judged, key=lambda pair: pair[0].number)
     )
     shown = next((o for o in outcomes if o.verdict == what.verdict), outcomes[0])

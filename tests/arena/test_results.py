@@ -53,7 +53,15 @@ def test_every_published_file_was_gated_by_controls(path: Path) -> None:
 
 @pytest.mark.parametrize("path", SHOWN)
 def test_a_published_file_is_written_as_it_was_read(path: Path) -> None:
-    assert json.loads(to_text(FILES[path])) == json.loads(path.read_text(encoding="utf-8"))
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    assert json.loads(to_text(FILES[path], packed="packed" in stored)) == stored
+
+
+@pytest.mark.parametrize("path", SHOWN)
+def test_packing_loses_nothing(path: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "packed.json"
+    packed.write_text(to_text(FILES[path], packed=True), encoding="utf-8")
+    assert read_results(packed) == FILES[path]
 
 
 def test_a_schema_that_lies_beside_the_results_is_the_generated_one() -> None:
