@@ -228,7 +228,7 @@ def _pack(data: dict[str, Any]) -> dict[str, list[str]]:
     value, …], with the names of the values in `packed`, by kind; null is a fact that the event does not have.
     """
     columns: dict[str, list[str]] = {}
-    for history in data["witnesses"].values():
+    for _, history in sorted(data["witnesses"].items()):
         for _, _, kind, facts in history:
             names = columns.setdefault(kind, [])
             names.extend(name for name in facts if name not in names)
