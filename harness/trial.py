@@ -413,7 +413,8 @@ class _Run:
 
     def scrubbed(self, text: str) -> str:
         """Return text without the paths of this machine."""
-        for path, placeholder in ((str(self._directory), "<trial>"), *self._around.scrub):
+        own = ((str(self._directory / "work"), "<workdir>"), (str(self._directory), "<trial>"))
+        for path, placeholder in (*own, *self._around.scrub):
             text = text.replace(path, placeholder)
         return text
 
