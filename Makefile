@@ -6,7 +6,7 @@ export UV_PYTHON_DOWNLOADS := never
 ADAPTER ?=
 TRIALS ?= 5
 
-.PHONY: setup arena test lint bench mutants site serve publish lock clean
+.PHONY: setup arena arena-full test lint bench mutants site serve publish lock clean
 
 setup: $(READY)
 
@@ -20,6 +20,10 @@ $(READY): requirements.txt pyproject.toml
 
 arena: $(READY)
 	$(VENV)/bin/plugpull run $(ADAPTER) --trials $(TRIALS)
+
+# Also the modes that wait for an engine's timeouts.
+arena-full: $(READY)
+	$(VENV)/bin/plugpull run $(ADAPTER) --trials $(TRIALS) --full
 
 test: $(READY) lint
 	$(VENV)/bin/python -m pytest

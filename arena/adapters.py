@@ -74,8 +74,20 @@ class Readback(_Strict):
     expect: Text
 
 
+class Engine(_Strict):
+    """A server that some modes need: the program in the adapter's folder that starts it, and its wheel."""
+
+    summary: Text
+    program: Text
+    package: Text
+    timeouts: Text
+
+
 class Mode(_Strict):
-    """A way to make the framework durable that its docs teach."""
+    """A way to make the framework durable that its docs teach.
+
+    `engine` names the server it needs. `slow` says why it is left out of a run that does not name it.
+    """
 
     summary: Text
     durable: Text
@@ -84,6 +96,8 @@ class Mode(_Strict):
     readback: Readback | None = None
     leg_limit_s: float | None = Field(default=None, gt=0)
     leg_limit_reason: str = ""
+    engine: Text | None = None
+    slow: str = ""
 
     @pydantic.model_validator(mode="after")
     def _limit_has_a_reason(self) -> Mode:
@@ -161,6 +175,7 @@ class Adapter(_Strict):
     control: bool = False
     versions: tuple[Version, ...] = Field(min_length=1)
     modes: dict[Annotated[str, Field(pattern=MODE)], Mode] = Field(min_length=1)
+    engines: dict[Annotated[str, Field(pattern=MODE)], Engine] = Field(default_factory=dict)
     unsupported: tuple[Unsupported, ...] = ()
     promises: tuple[Promise, ...] = ()
     issues: tuple[Issue, ...] = ()
@@ -214,6 +229,12 @@ class Adapter(_Strict):
             raise ValueError("every mode of a framework needs a [modes.NAME.recipe]")
         if not (self.folder / self.target).is_file():
             raise ValueError(f"target: there is no file {self.target}")
+        for name, mode in self.modes.items():
+            if mode.engine is not None and mode.engine not in self.engines:
+                raise ValueError(f"modes.{name}.engine: there is no [engines.{mode.engine}]")
+        for name, engine in self.engines.items():
+            if not (self.folder / engine.program).is_file():
+                raise ValueError(f"engines.{name}.program: there is no file {engine.program}")
         for version in self.versions:
             if version.lock is not None and not (self.folder / version.lock).is_file():
                 raise ValueError(f"versions: {version.version}: there is no lock {version.lock}")

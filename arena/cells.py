@@ -107,12 +107,16 @@ def coordinates_id(coordinates: Mapping[str, object]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a command asks to run; empty means all (of `versions`: the newest)."""
+    """What a command asks to run; empty means all (of `versions`: the newest).
+
+    Slow modes are left out unless they are named, or `full` is set.
+    """
 
     targets: tuple[str, ...] = ()
     scenarios: tuple[str, ...] = ()
     modes: tuple[str, ...] = ()
     points: tuple[str, ...] = ()
+    full: bool = False
 
 
 def select(
@@ -136,7 +140,7 @@ def select(
         for version in _versions(adapter, version_text):
             has = adapter.modes_of(version)
             known_modes.update(has)
-            modes = [m for m in has if not wanted.modes or m in wanted.modes]
+            modes = [m for m in has if _chosen(m, adapter, wanted)]
             for mode in modes:
                 for scenario in chosen_scenarios:
                     mine = tuple(
@@ -149,6 +153,12 @@ def select(
         if mode not in known_modes:
             raise SelectionError(f"no mode {mode!r}; there are {_listed(known_modes)}")
     return _at(tuple(shots), wanted.points)
+
+
+def _chosen(mode: str, adapter: Adapter, wanted: Wanted) -> bool:
+    if wanted.modes:
+        return mode in wanted.modes
+    return wanted.full or not adapter.modes[mode].slow
 
 
 def _at(shots: tuple[Shot, ...], points: tuple[str, ...]) -> tuple[Shot, ...]:

@@ -21,6 +21,8 @@ def print_listing(adapters: Mapping[str, Adapter], scenarios: Mapping[str, Scena
         for name, mode in adapter.modes.items():
             versions = f" [{mode.versions}]" if mode.versions else ""
             console.print(f"  {name}{versions}: {mode.summary}")
+            if mode.slow:
+                console.print(f"    only with --full or --mode {name}: {mode.slow}")
         for entry in adapter.unsupported:
             what = entry.capability or ", ".join(entry.scenarios)
             console.print(f"  UNSUPPORTED {what} in {', '.join(entry.modes)}: {entry.reason} {entry.url}")

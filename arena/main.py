@@ -51,6 +51,9 @@ def run(
     ] = None,
     scenario: Annotated[list[str] | None, typer.Option("--scenario", "-s", help="only this scenario")] = None,
     mode: Annotated[list[str] | None, typer.Option("--mode", "-m", help="only this mode")] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="also modes that wait for an engine's timeouts (see `list`)")
+    ] = False,
     at: Annotated[
         list[str] | None, typer.Option("--at", help="only this point, e.g. after-effect@rest")
     ] = None,
@@ -70,7 +73,7 @@ def run(
     """
     from arena.session import RunOptions, run_command
 
-    wanted = Wanted(tuple(targets or ()), tuple(scenario or ()), tuple(mode or ()), tuple(at or ()))
+    wanted = Wanted(tuple(targets or ()), tuple(scenario or ()), tuple(mode or ()), tuple(at or ()), full)
     options = RunOptions(
         wanted=wanted,
         trials=trials,

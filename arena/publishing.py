@@ -30,10 +30,12 @@ from arena.session import (
     results_file,
     stderr_console,
     versions_of,
+    why_lost,
 )
-from arena.targets import Target, prepare, trial_plan
+from arena.targets import Target, prepare, start_engines, trial_plan
 from arena.verdicts import FRESH, differs, planned_trials
 from arena.verify import verify_file
+from harness.engines import Engines
 from harness.environments import EnvironmentFailed
 from harness.pool import TrialPool
 
@@ -185,10 +187,18 @@ def audit(
         chosen.extend(resting[step - 1 :: step][:audited])
     disagreeing: list[str] = []
     counts: dict[tuple[str, str], dict[str, int]] = {}
-    with TrialPool(2, options.ceiling_s, cold=True) as pool, progress_to(console) as watcher:
+    prepared = dict(targets)
+    with (
+        Engines() as engines,
+        TrialPool(2, options.ceiling_s, cold=True) as pool,
+        progress_to(console) as watcher,
+    ):
+        failures = start_engines(chosen, prepared, engines)
+        chosen = [shot for shot in chosen if not why_lost(shot, failures)]
+        disagreeing.extend(failures.values())
         watcher.planned(len(chosen))
         futures = [
-            (shot, pool.submit(trial_plan(shot, 0, 0, targets, options.leg_limit_s, cold=True, tag="cold")))
+            (shot, pool.submit(trial_plan(shot, 0, 0, prepared, options.leg_limit_s, cold=True, tag="cold")))
             for shot in chosen
         ]
         for shot, future in futures:

@@ -28,9 +28,10 @@ from arena.report import junit_report, print_results
 from arena.results import DIGITS, Result, ResultsFile, Run, published, to_text
 from arena.runner import CeilingReached, run_shots
 from arena.scenario import Scenario, find_scenarios
-from arena.targets import Target, learn, prepare, tree_hash, trial_plan
+from arena.targets import Target, engine_facts, learn, prepare, start_engines, tree_hash, trial_plan
 from arena.verdicts import Sentences, cell_results, failed_results, planned_trials
 from harness import kernel
+from harness.engines import Engines
 from harness.environments import EnvironmentFailed
 from harness.pool import TrialPool
 
@@ -144,7 +145,7 @@ def execute(
     """Prepare what a session needs and run its trials.
 
     Returns:
-        Records by shot; targets by (adapter, version); why a target could not be prepared.
+        Records by shot; targets by (adapter, version); why a target or an engine of one could not be prepared.
     """
     targets: dict[tuple[str, str], Target] = {}
     failures: dict[tuple[str, str], str] = {}
@@ -159,6 +160,24 @@ def execute(
                 except EnvironmentFailed as error:
                     failures[key] = str(error)
     shots = tuple(s for s in session.shots if all((s.adapter.id, v) in targets for v in versions_of(s)))
+    with Engines() as engines:
+        failures.update(start_engines(shots, targets, engines))
+        shots = tuple(s for s in shots if not why_lost(s, failures))
+        records = _run(root, build, options, journal, done, console, shots, targets)
+    journal.finish()
+    return records, targets, failures
+
+
+def _run(
+    root: Path,
+    build: Path,
+    options: RunOptions,
+    journal: Journal,
+    done: Sequence[Record],
+    console: Console,
+    shots: tuple[Shot, ...],
+    targets: dict[tuple[str, str], Target],
+) -> dict[str, list[Record]]:
     scrub = tuple((str(t.environment.directory), "<environment>") for t in targets.values())
     scrub += ((str(root), "<plugpull>"), (sys.base_prefix, "<python>"), (str(Path.home()), "<home>"))
     with TrialPool(options.jobs, options.ceiling_s, cold=options.cold, scrub=scrub) as pool:
@@ -168,7 +187,7 @@ def execute(
                 targets[key] = learn(target, sorted({s.mode for s in mine}), build, pool)
         found = find_boundaries(shots, targets, pool, options.leg_limit_s)
         with progress_to(console) as watcher:
-            records = run_shots(
+            return run_shots(
                 shots,
                 targets,
                 pool,
@@ -182,8 +201,14 @@ def execute(
                 boundaries=found,
                 cold=options.cold,
             )
-    journal.finish()
-    return records, targets, failures
+
+
+def why_lost(shot: Shot, failures: Mapping[tuple[str, str], str]) -> str | None:
+    """Return why a shot cannot be run: an environment or an engine server that is missing; or None."""
+    needs = [*versions_of(shot), f"engine {shot.adapter.modes[shot.mode].engine}"]
+    return next(
+        (failures[shot.adapter.id, need] for need in needs if (shot.adapter.id, need) in failures), None
+    )
 
 
 def versions_of(shot: Shot) -> tuple[str, ...]:
@@ -251,9 +276,9 @@ def results_file(
         if only is not None and key != only:
             continue
         planned = planned_trials(shot, session.trials)
-        lost = [text for v in versions_of(shot) if (text := (failures or {}).get((shot.adapter.id, v)))]
+        lost = why_lost(shot, failures or {})
         if lost or key not in targets:
-            reason = lost[0].partition("; uv said")[0] if lost else "its environment is missing"
+            reason = lost.partition("; uv said")[0] if lost else "its environment is missing"
             hashes = {"harness": tree_hash(root / "harness")}
             results.extend(failed_results(shot, reason, planned, hashes, sentences))
             continue
@@ -284,6 +309,7 @@ def results_file(
             sandbox="none: own session and process group, no environment of the harness",
             leg_limit_s=options.leg_limit_s,
             ceiling_s=options.ceiling_s,
+            engines=engine_facts(session.shots, targets, only),
             controls=controls,
             audit=audit,
         ),
@@ -371,7 +397,9 @@ def open_session(
         JournalError: the code has changed since, so old and new trials would not be of one kind.
     """
     plan, records, complete = read_journal(path)
-    wanted = Wanted(**{name: tuple(values) for name, values in plan["wanted"].items()})
+    asked = dict(plan["wanted"])
+    full = bool(asked.pop("full", False))
+    wanted = Wanted(**{name: tuple(values) for name, values in asked.items()}, full=full)
     shots = select(wanted, adapters, scenarios)
     if plan["code"] != code_hash(root, shots):
         raise JournalError(

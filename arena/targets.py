@@ -6,13 +6,14 @@ Knows adapters and the harness; knows no scenario's rules.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from arena.adapters import Adapter, AdapterError
 from arena.cells import Shot
 from arena.scenario import Leg
+from harness.engines import EngineFailed, Engines
 from harness.environments import Environment, EnvironmentFailed, ensure_environment, own_environment
 from harness.history import History
 from harness.launch import Command, learn_argv
@@ -49,12 +50,14 @@ class Target:
         version: the version asked for; the harness has read the same from the environment's metadata.
         environment: its environment.
         command: how to start it.
+        engines: where the engine servers that its modes need listen, by name.
     """
 
     adapter: Adapter
     version: str
     environment: Environment
     command: Command
+    engines: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def hashes(self) -> dict[str, str]:
@@ -135,7 +138,7 @@ def learn(target: Target, modes: Iterable[str], build: Path, pool: TrialPool) ->
                 _LEARNING,
                 ((leg,),),
                 {"a": "1"},
-                {"PLUGPULL_MODE": mode},
+                {"PLUGPULL_MODE": mode, **_engine_variables(target, mode, f"learn-{mode}-{target.version}")},
                 cold=True,
             )
             waiting[mode] = (pool.submit(plan), fresh, file)
@@ -151,6 +154,73 @@ def learn(target: Target, modes: Iterable[str], build: Path, pool: TrialPool) ->
     if not names:
         return target
     return replace(target, command=replace(target.command, preload=tuple(names)))
+
+
+def start_engines(
+    shots: Sequence[Shot], targets: dict[tuple[str, str], Target], engines: Engines
+) -> dict[tuple[str, str], str]:
+    """Start each engine server that the shots' modes need, once for an adapter, and tell its targets the address.
+
+    The server of the newest version among the targets serves them all: in production, too, it outlives upgrades.
+
+    Returns:
+        Why an engine could not be started, by (adapter, `engine NAME`).
+    """
+    failures: dict[tuple[str, str], str] = {}
+    needed = {
+        (shot.adapter.id, engine): shot.adapter
+        for shot in shots
+        if not shot.lacking and (engine := shot.adapter.modes[shot.mode].engine)
+    }
+    for (adapter_id, name), adapter in needed.items():
+        mine = {
+            v.version: targets[adapter_id, v.version]
+            for v in adapter.versions
+            if (adapter_id, v.version) in targets
+        }
+        package = adapter.engines[name].package
+        able = [target for target in mine.values() if target.environment.version_of(package)]
+        try:
+            if not able:
+                raise EngineFailed(f"engine {name}: no lock of {adapter_id} installs {package}")
+            program = (adapter.folder / adapter.engines[name].program).resolve()
+            argv = (str(able[0].environment.python), str(program))
+            address = engines.start(f"{name} of {adapter_id}", argv).address
+        except EngineFailed as error:
+            failures[adapter_id, f"engine {name}"] = str(error)
+            continue
+        for version, target in mine.items():
+            targets[adapter_id, version] = replace(target, engines={**target.engines, name: address})
+    return failures
+
+
+def engine_facts(
+    shots: Sequence[Shot], targets: Mapping[tuple[str, str], Target], only: tuple[str, str] | None = None
+) -> tuple[dict[str, str], ...]:
+    """Return what results say of the engine servers that shots needed; versions are from environments' metadata."""
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for shot in shots:
+        name, key = shot.adapter.modes[shot.mode].engine, (shot.adapter.id, shot.version)
+        if name is None or shot.lacking or key not in targets or (only is not None and key != only):
+            continue
+        engine = shot.adapter.engines[name]
+        version = targets[key].environment.version_of(engine.package)
+        found[shot.adapter.id, name] = {
+            "name": name,
+            "adapter": shot.adapter.id,
+            "package": engine.package,
+            "version": version or "unknown",
+            "timeouts": engine.timeouts,
+        }
+    return tuple(found.values())
+
+
+def _engine_variables(target: Target, mode: str, trial: str) -> dict[str, str]:
+    """Return what a leg is told of its mode's engine: the address, and a name that no other trial has there."""
+    name = target.adapter.modes[mode].engine
+    if name is None:
+        return {}
+    return {"PLUGPULL_ENGINE": target.engines[name], "PLUGPULL_TRIAL": trial.replace(".", "-")}
 
 
 def _finished(history: History) -> bool:
@@ -210,8 +280,10 @@ def trial_plan(
     if shot.case.store:
         environment["PLUGPULL_STORE"] = "provider"
         environment["PLUGPULL_STAGED_INPUT"] = f"And one more thing: {shot.id}-{number}."
+    trial = f"{tag}{shot.id}-{number}"
+    environment.update(_engine_variables(targets[shot.adapter.id, shot.version], shot.mode, trial))
     return TrialPlan(
-        f"{tag}{shot.id}-{number}",
+        trial,
         item.workload,
         tuple(tuple(leg(planned) for planned in stage) for stage in stages),
         item.facts,
