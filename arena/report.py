@@ -128,7 +128,8 @@ def say(kind: str, facts: dict[str, Any]) -> str:
             )
             return f"is struck{rest}: {facts['action']}, signal {facts.get('signal', 'none')}, group {facts['group']}"
         case "leg-ended":
-            return f"ends: {facts['how']} {facts['status']}, {facts['state_bytes']} bytes saved"
+            saved = "" if facts["state_bytes"] is None else f", {facts['state_bytes']} bytes saved"
+            return f"ends: {facts['how']} {facts['status']}{saved}"
         case "limit":
             return f"meets the limit of its {facts['which']} after {facts['seconds']} s"
         case "answer":

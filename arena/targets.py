@@ -291,4 +291,5 @@ def trial_plan(
         mode.leg_limit_s or leg_limit_s,
         cold,
         Readback(readback.file, readback.sqlite_pragma, readback.expect) if readback else None,
+        mode.engine is not None,
     )

@@ -78,10 +78,10 @@ class Engines:
         data = directory / "data"
         data.mkdir()
         mark = kernel.new_mark()
-        environment = {
-            **base_environment(directory, Path(argv[0]).parent),
-            "PLUGPULL_ENGINE_DIR": str(data),
-        }
+        environment = base_environment(directory, Path(argv[0]).parent)
+        # a database server may have to make itself a user first
+        environment["PATH"] += ":/usr/local/sbin:/usr/sbin:/sbin"
+        environment["PLUGPULL_ENGINE_DIR"] = str(data)
         output = directory / "stdout"
         with output.open("wb") as out, (directory / "stderr").open("wb") as err:
             process = subprocess.Popen(

@@ -66,6 +66,7 @@ class TrialPlan:
         leg_limit_s: seconds that each leg may take.
         cold: execute a new interpreter for each leg.
         readback: what the harness reads back of the mode when the legs have ended.
+        saves_elsewhere: the run is saved in an engine server, so the bytes in the working directory say nothing.
     """
 
     id: str
@@ -76,3 +77,4 @@ class TrialPlan:
     leg_limit_s: float = 60.0
     cold: bool = False
     readback: Readback | None = None
+    saves_elsewhere: bool = False

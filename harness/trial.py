@@ -312,7 +312,7 @@ class _Run:
             status=leg.status.status,
             cpu_s=round(cpu, 4),
             seconds=round(seconds, 4),
-            state_bytes=_bytes_in(self._directory / "work"),
+            state_bytes=None if self._plan.saves_elsewhere else _bytes_in(self._directory / "work"),
             stderr=text if text and leg.status != kernel.Ended("exited", 0) else None,
         )
 

@@ -6,6 +6,7 @@ Run as `python target.py start|resume`; plugpull ends it at the worst moment and
 import importlib.metadata
 import os
 import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,9 +25,6 @@ try:  # since LangGraph 1.0 the prebuilt agent lives in LangChain
     from langchain.agents import create_agent
 except ImportError:
     from langgraph.prebuilt import create_react_agent as create_agent
-
-CONFIG: dict[str, Any] = {"configurable": {"thread_id": "order-42"}}
-
 
 @tool
 def lookup(fact: str) -> str:
@@ -110,10 +108,21 @@ def functional_style(model: ChatOpenAI, checkpointer: BaseCheckpointSaver) -> An
 STYLES = {"graph": graph_style, "agent": agent_style, "functional": functional_style}
 
 
+def open_checkpointer(store: str) -> AbstractContextManager[BaseCheckpointSaver]:
+    """Open the checkpointer: an SQLite file, or the PostgreSQL server that all trials of a run share."""
+    if store == "postgres":
+        from langgraph.checkpoint.postgres import PostgresSaver  # not every version's lock has it
+
+        return PostgresSaver.from_conn_string(os.environ["PLUGPULL_ENGINE"])
+    return SqliteSaver.from_conn_string(str(Path(os.environ["PLUGPULL_WORKDIR"], "checkpoints.sqlite")))
+
+
 def main() -> None:
     """Start the run, or resume it as the docs say: with the decision if there is one, else with None."""
     plugpull.hello(framework="langgraph", version=importlib.metadata.version("langgraph"))
-    style, durability = os.environ["PLUGPULL_MODE"].split("-")
+    style, durability, *store = os.environ["PLUGPULL_MODE"].split("-")
+    thread = os.environ.get("PLUGPULL_TRIAL", "order-42")
+    config: dict[str, Any] = {"configurable": {"thread_id": thread}}
 
     run_input: Any = None
     if sys.argv[1] == "start":
@@ -122,10 +131,9 @@ def main() -> None:
     elif decision := os.environ.get("PLUGPULL_DECISION"):
         run_input = Command(resume=decision)
 
-    checkpoints = Path(os.environ["PLUGPULL_WORKDIR"], "checkpoints.sqlite")
-    with SqliteSaver.from_conn_string(str(checkpoints)) as checkpointer:
+    with open_checkpointer(*store or ["sqlite"]) as checkpointer:
         graph = STYLES[style](ChatOpenAI(model="scripted"), checkpointer)
-        result = graph.invoke(run_input, CONFIG, durability=durability)
+        result = graph.invoke(run_input, config, durability=durability)
 
     if result.get("__interrupt__"):
         plugpull.paused()
