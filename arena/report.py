@@ -128,7 +128,7 @@ def say(kind: str, facts: dict[str, Any]) -> str:
             )
             return f"is struck{rest}: {facts['action']}, signal {facts.get('signal', 'none')}, group {facts['group']}"
         case "leg-ended":
-            saved = "" if facts["state_bytes"] is None else f", {facts['state_bytes']} bytes saved"
+            saved = f", {facts['state_bytes']} bytes saved" if "state_bytes" in facts else ""
             return f"ends: {facts['how']} {facts['status']}{saved}"
         case "limit":
             return f"meets the limit of its {facts['which']} after {facts['seconds']} s"

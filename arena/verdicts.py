@@ -419,5 +419,5 @@ def _legs(history: list[list[Any]]) -> tuple[Leg, ...]:
             legs[leg]["limit"] = facts["which"]
         elif kind == "leg-ended":
             legs[leg]["cpu_s"] = facts["cpu_s"]
-            legs[leg]["state_bytes"] = facts["state_bytes"]
+            legs[leg]["state_bytes"] = facts.get("state_bytes")
     return tuple(Leg(**facts) for _, facts in sorted(legs.items()))

@@ -32,7 +32,7 @@ KINDS: Mapping[str, str] = {
     "struck": "a fault was carried out: action, point, signal, group",
     "gone": "the connection of a held request closed: point, seconds since the strike",
     "limit": "a limit ended a leg: which (leg, ceiling), seconds",
-    "leg-ended": "how: exited or killed, status, cpu_s, seconds, state_bytes, [stderr]",
+    "leg-ended": "how: exited or killed, status, cpu_s, seconds, [state_bytes], [stderr]",
     "left-behind": "a process outlived its leg: pid, group, in_group, and how it ended",
     "mode-read": "the mode as read back from the store: asked, found",
     "barrier": "a barrier released its requests: reason (both, ended, timeout)",
