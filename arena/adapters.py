@@ -86,7 +86,8 @@ class Engine(_Strict):
 class Mode(_Strict):
     """A way to make the framework durable that its docs teach.
 
-    `engine` names the server it needs. `slow` says why it is left out of a run that does not name it.
+    `engine` names the server it needs. `slow` says why it is left out of a run that does not name it. `baseline`
+    says what the target runs when `PLUGPULL_DURABILITY=off` asks for the same agent without durability.
     """
 
     summary: Text
@@ -98,6 +99,7 @@ class Mode(_Strict):
     leg_limit_reason: str = ""
     engine: Text | None = None
     slow: str = ""
+    baseline: Text | None = None
 
     @pydantic.model_validator(mode="after")
     def _limit_has_a_reason(self) -> Mode:

@@ -6,7 +6,7 @@ Run as `python target.py start|resume`; plugpull ends it at the worst moment and
 import importlib.metadata
 import os
 import sys
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -57,7 +57,7 @@ def send_receipt(order: str, tool_call_id: Annotated[str, InjectedToolCallId]) -
 TOOLS = [lookup, calculator, charge_card, send_receipt]
 
 
-def graph_style(model: ChatOpenAI, checkpointer: BaseCheckpointSaver) -> Any:
+def graph_style(model: ChatOpenAI, checkpointer: BaseCheckpointSaver | None) -> Any:
     """The Graph API: a model node and a tool node in a loop."""
     model_with_tools = model.bind_tools(TOOLS)
 
@@ -73,12 +73,12 @@ def graph_style(model: ChatOpenAI, checkpointer: BaseCheckpointSaver) -> Any:
     return builder.compile(checkpointer=checkpointer)
 
 
-def agent_style(model: ChatOpenAI, checkpointer: BaseCheckpointSaver) -> Any:
+def agent_style(model: ChatOpenAI, checkpointer: BaseCheckpointSaver | None) -> Any:
     """The prebuilt agent."""
     return create_agent(model, TOOLS, checkpointer=checkpointer)
 
 
-def functional_style(model: ChatOpenAI, checkpointer: BaseCheckpointSaver) -> Any:
+def functional_style(model: ChatOpenAI, checkpointer: BaseCheckpointSaver | None) -> Any:
     """The Functional API: each model call and each tool call is a task."""
     model_with_tools = model.bind_tools(TOOLS)
     tools_by_name = {t.name: t for t in TOOLS}
@@ -108,8 +108,10 @@ def functional_style(model: ChatOpenAI, checkpointer: BaseCheckpointSaver) -> An
 STYLES = {"graph": graph_style, "agent": agent_style, "functional": functional_style}
 
 
-def open_checkpointer(store: str) -> AbstractContextManager[BaseCheckpointSaver]:
+def open_checkpointer(store: str) -> AbstractContextManager[BaseCheckpointSaver | None]:
     """Open the checkpointer: an SQLite file, or the PostgreSQL server that all trials of a run share."""
+    if os.environ.get("PLUGPULL_DURABILITY") == "off":
+        return nullcontext()
     if store == "postgres":
         from langgraph.checkpoint.postgres import PostgresSaver  # not every version's lock has it
 
@@ -133,7 +135,7 @@ def main() -> None:
 
     with open_checkpointer(*store or ["sqlite"]) as checkpointer:
         graph = STYLES[style](ChatOpenAI(model="scripted"), checkpointer)
-        result = graph.invoke(run_input, config, durability=durability)
+        result = graph.invoke(run_input, config, durability=durability if checkpointer else None)
 
     if result.get("__interrupt__"):
         plugpull.paused()
