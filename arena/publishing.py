@@ -16,6 +16,7 @@ from rich.console import Console
 from arena.adapters import Adapter, AdapterError
 from arena.cells import Shot, Wanted, select
 from arena.journal import Journal, JournalError, Record, journals, read_journal
+from arena.overhead import measure_overheads
 from arena.progress import progress_to
 from arena.results import Result, to_text
 from arena.runner import record_of
@@ -95,6 +96,8 @@ def publish_command(
                 console.print(f"audit: {text}", markup=False)
             console.print("nothing is published: warm starts do not behave as cold ones", style="bold")
             return 2
+    console.print("what durability costs: each mode with it and without it, in turns …")
+    overheads = measure_overheads(session.shots, targets, build, options.ceiling_s)
     written = []
     for key in (*targets, *failures):
         file = results_file(
@@ -105,6 +108,7 @@ def publish_command(
             targets,
             controls=checked,
             audit=audits.get(key),
+            overheads=overheads.get(key, ()),
             only=key,
             failures=failures,
         )

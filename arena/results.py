@@ -136,6 +136,16 @@ class Result(_Model):
     reproduce: str = Field(description="the command that runs this cell again")
 
 
+class Overhead(_Model):
+    """What a mode's durability costs in time: medians of unharmed runs with it and without it, taken in turns."""
+
+    mode: str = Field(description="the mode")
+    baseline: str = Field(description="what ran without durability")
+    runs: int = Field(description="runs of each kind")
+    seconds: tuple[float, float] = Field(description="seconds of a process, with and without")
+    cpu_s: tuple[float, float] = Field(description="CPU seconds of a process, with and without")
+
+
 class Run(_Model):
     """The run that a file came from."""
 
@@ -156,6 +166,9 @@ class Run(_Model):
     ceiling_s: float = Field(description="seconds after which the run would have been cut")
     engines: tuple[dict[str, str], ...] = Field(
         default=(), description="engine servers with versions and timeouts"
+    )
+    overheads: tuple[Overhead, ...] = Field(
+        default=(), description="what each mode's durability costs in time; absent: not measured"
     )
     controls: dict[str, int] | None = Field(
         description="cells of the controls and how many were as known; null: not run"

@@ -25,7 +25,7 @@ from arena.cells import SelectionError, Shot, Wanted, select
 from arena.journal import Journal, JournalError, Record, journals, read_journal
 from arena.progress import progress_to
 from arena.report import junit_report, print_results
-from arena.results import DIGITS, Result, ResultsFile, Run, published, to_text
+from arena.results import DIGITS, Overhead, Result, ResultsFile, Run, published, to_text
 from arena.runner import CeilingReached, run_shots
 from arena.scenario import Scenario, find_scenarios
 from arena.targets import Target, engine_facts, learn, prepare, start_engines, tree_hash, trial_plan
@@ -262,6 +262,7 @@ def results_file(
     *,
     controls: dict[str, int] | None = None,
     audit: dict[str, int] | None = None,
+    overheads: Sequence[Overhead] = (),
     only: tuple[str, str] | None = None,
     failures: Mapping[tuple[str, str], str] | None = None,
 ) -> ResultsFile:
@@ -310,6 +311,7 @@ def results_file(
             leg_limit_s=options.leg_limit_s,
             ceiling_s=options.ceiling_s,
             engines=engine_facts(session.shots, targets, only),
+            overheads=tuple(overheads),
             controls=controls,
             audit=audit,
         ),

@@ -22,7 +22,7 @@ from harness.plan import Audit, LegPlan, Readback, TrialPlan
 from harness.pool import TrialPool
 
 #: One unharmed run with every tool: what it loads is what warm starts preload.
-_LEARNING = Workload(
+LEARNING = Workload(
     "learning",
     (
         Question(
@@ -135,16 +135,16 @@ def learn(target: Target, modes: Iterable[str], build: Path, pool: TrialPool) ->
             leg = LegPlan("start", Command(learn_argv(target.command, fresh), target.command.interpreter))
             plan = TrialPlan(
                 f"learn-{target.adapter.id}-{target.version}-{mode}".replace(".", "-"),
-                _LEARNING,
+                LEARNING,
                 ((leg,),),
                 {"a": "1"},
-                {"PLUGPULL_MODE": mode, **_engine_variables(target, mode, f"learn-{mode}-{target.version}")},
+                {"PLUGPULL_MODE": mode, **engine_variables(target, mode, f"learn-{mode}-{target.version}")},
                 cold=True,
             )
             waiting[mode] = (pool.submit(plan), fresh, file)
     for future, fresh, file in waiting.values():
         history = future.result()
-        if _finished(history) and fresh.exists():
+        if finished(history) and fresh.exists():
             fresh.replace(file)
         else:
             file.write_text("", encoding="utf-8")
@@ -215,7 +215,7 @@ def engine_facts(
     return tuple(found.values())
 
 
-def _engine_variables(target: Target, mode: str, trial: str) -> dict[str, str]:
+def engine_variables(target: Target, mode: str, trial: str) -> dict[str, str]:
     """Return what a leg is told of its mode's engine: the address, and a name that no other trial has there."""
     name = target.adapter.modes[mode].engine
     if name is None:
@@ -223,7 +223,8 @@ def _engine_variables(target: Target, mode: str, trial: str) -> dict[str, str]:
     return {"PLUGPULL_ENGINE": target.engines[name], "PLUGPULL_TRIAL": trial.replace(".", "-")}
 
 
-def _finished(history: History) -> bool:
+def finished(history: History) -> bool:
+    """Return whether a run of one leg ended well, with an answer."""
     ends = history.of("leg-ended")
     return bool(ends) and ends[-1]["status"] == 0 and bool(history.of("answer")) and not history.of("error")
 
@@ -281,7 +282,7 @@ def trial_plan(
         environment["PLUGPULL_STORE"] = "provider"
         environment["PLUGPULL_STAGED_INPUT"] = f"And one more thing: {shot.id}-{number}."
     trial = f"{tag}{shot.id}-{number}"
-    environment.update(_engine_variables(targets[shot.adapter.id, shot.version], shot.mode, trial))
+    environment.update(engine_variables(targets[shot.adapter.id, shot.version], shot.mode, trial))
     return TrialPlan(
         trial,
         item.workload,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from arena.publish.collection import Collection
+from arena.results import Overhead
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,15 @@ class Costs:
 
     scenario: str
     rows: tuple[Cost, ...]
+
+
+def overheads(collection: Collection, target: str, version: str) -> tuple[Overhead, ...]:
+    """Return what each mode's durability cost in time, from the newest run that measured it."""
+    found: dict[str, Overhead] = {}
+    for source in collection.files:
+        if (source.target, source.version) == (target, version):
+            found.update({measured.mode: measured for measured in source.file.run.overheads})
+    return tuple(found[mode] for mode in collection.modes(target, version) if mode in found)
 
 
 def costs(collection: Collection, target: str, version: str) -> tuple[Costs, ...]:

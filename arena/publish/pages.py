@@ -21,7 +21,7 @@ from markupsafe import Markup
 from arena.publish import evidence, fields, matrix
 from arena.publish.changes import Course, courses, differences, events, outcome_words, version_cells
 from arena.publish.collection import Collection, Place, anchors, timing_words, use
-from arena.publish.costs import costs
+from arena.publish.costs import costs, overheads
 from arena.publish.feed import atom, badge_json, badge_message, badge_svg, event_anchor
 from arena.publish.outcomes import STANCES, square
 from arena.publish.recommendation import RULE, Recommendation, recommend
@@ -191,6 +191,7 @@ class SiteWriter:
                 courses=_joined(moving),
                 still=still,
                 costs=costs(collection, target, version) if tested else (),
+                overheads=overheads(collection, target, version) if tested else (),
                 pairs=[(a, b, compare_page(target, a, b)) for a, b in _pairs(collection.versions(target))]
                 if tested
                 else [],

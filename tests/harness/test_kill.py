@@ -128,6 +128,21 @@ def test_an_agent_that_ignores_sigterm_dies_all_the_same(trials: Trials, timing:
     assert exits(history) == [("killed", signal.SIGKILL)]
 
 
+def test_a_tool_in_a_child_of_the_group_is_cut_off_by_the_kill_itself(trials: Trials) -> None:
+    """Whoever is ended only when the leg is cleared away would keep the held connection open past its second."""
+    parent = """
+        import os, signal, plugpull
+        if os.fork() == 0:
+            plugpull.effect("charge_card", order="o-1", amount=42)
+        signal.pause()
+    """
+    history = trials.run_once(parent, kill(f"{CHARGE}.after"))
+    assert not errors(history)
+    (holder,) = checks(history)["holders"]["holders"]
+    assert holder[0] != history.of("leg-started")[0]["pid"] == holder[1]
+    assert checks(history)["closed"]["ok"] is True
+
+
 def test_children_in_the_group_die_with_the_agent(trials: Trials) -> None:
     parent = """
         import os, signal, plugpull

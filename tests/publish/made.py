@@ -12,6 +12,7 @@ from arena.cells import coordinates_id
 from arena.results import (
     Found,
     Leg,
+    Overhead,
     Result,
     ResultsFile,
     Run,
@@ -153,6 +154,11 @@ def file(
             sandbox="none",
             leg_limit_s=60.0,
             ceiling_s=7200.0,
+            overheads=(
+                Overhead(
+                    mode="sync", baseline="no transcript", runs=11, seconds=(0.3, 0.2), cpu_s=(0.12, 0.1)
+                ),
+            ),
             controls={"cells": 10, "as_known": 10},
             audit=None,
         ),

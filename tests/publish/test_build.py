@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import time
 import urllib.request
 import xml.etree.ElementTree as ET
@@ -71,6 +72,12 @@ def test_every_results_file_is_published_as_it_is_and_each_page_has_its_own(samp
     json.loads((sample_site / "data" / "results.schema.json").read_text(encoding="utf-8"))
     ET.parse(sample_site / "changes.xml")
     ET.parse(sample_site / "badges" / "alpha.svg")
+
+
+def test_a_mode_shows_what_its_durability_costs_as_a_ratio(sample_site: Path) -> None:
+    page = (sample_site / "frameworks" / "alpha" / "index.html").read_text(encoding="utf-8")
+    row = page[page.index("no transcript") :]
+    assert re.findall(r"<td[^>]*>([^<]*)</td>", row)[:4] == ["0.300, 0.200", "1.50", "0.120, 0.100", "1.20"]
 
 
 def test_a_control_is_not_shown(tmp_path: Path) -> None:
