@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from harness import kernel
 from harness.faults import Timing
+from harness.history import CHECKS
 from harness.plan import LegPlan
 from tests.trials import CHARGE, CHARGES, Trials, checks, errors, exits, kill
 
@@ -126,6 +128,26 @@ def test_an_agent_that_ignores_sigterm_dies_all_the_same(trials: Trials, timing:
     history = trials.run_once(stubborn, kill(f"{CHARGE}.after", timing))
     assert not errors(history)
     assert exits(history) == [("killed", signal.SIGKILL)]
+
+
+def test_an_agent_that_did_not_die_of_the_kill_is_an_error(
+    trials: Trials, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if something else had ended the agent at the same instant: its status says so, and the rest looks alike."""
+    real, sent = kernel.send_group, list[int]()
+
+    def too_late(group: int, signum: int) -> None:
+        real(group, signal.SIGTERM if not sent else signum)
+        sent.append(signum)
+
+    monkeypatch.setattr(kernel, "send_group", too_late)
+    history = trials.run_once(CHARGES, kill(f"{CHARGE}.after"))
+    assert sent[0] == signal.SIGKILL
+    assert (checks(history)["killed"]["how"], checks(history)["killed"]["status"]) == (
+        "killed",
+        signal.SIGTERM,
+    )
+    assert errors(history) == [f"check failed: {CHECKS['killed']}"]
 
 
 def test_a_tool_in_a_child_of_the_group_is_cut_off_by_the_kill_itself(trials: Trials) -> None:
