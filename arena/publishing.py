@@ -28,16 +28,15 @@ from arena.session import (
     load,
     new_session,
     open_session,
+    prepare_all,
     results_file,
     stderr_console,
-    versions_of,
     why_lost,
 )
-from arena.targets import Target, prepare, start_engines, trial_plan
+from arena.targets import Target, start_engines, trial_plan
 from arena.verdicts import FRESH, differs, planned_trials
 from arena.verify import verify_file
 from harness.engines import Engines
-from harness.environments import EnvironmentFailed
 from harness.pool import TrialPool
 
 #: Trials of each control's cell.
@@ -77,16 +76,7 @@ def publish_command(
     by_shot: dict[str, list[Record]] = {}
     for record in records:
         by_shot.setdefault(record.shot, []).append(record)
-    targets: dict[tuple[str, str], Target] = {}
-    failures: dict[tuple[str, str], str] = {}
-    for shot in session.shots:
-        for version in versions_of(shot):
-            key = (shot.adapter.id, version)
-            if key not in targets and key not in failures:
-                try:
-                    targets[key] = prepare(shot.adapter, version, build)
-                except EnvironmentFailed as error:
-                    failures[key] = str(error)
+    targets, failures = prepare_all(session.shots, build, console)
     audits: dict[tuple[str, str], dict[str, int]] = {}
     if audited and not options.cold:
         console.print("audit: warm against cold …")

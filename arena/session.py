@@ -147,9 +147,23 @@ def execute(
     Returns:
         Records by shot; targets by (adapter, version); why a target or an engine of one could not be prepared.
     """
+    targets, failures = prepare_all(session.shots, build, console)
+    shots = tuple(s for s in session.shots if all((s.adapter.id, v) in targets for v in versions_of(s)))
+    with Engines() as engines:
+        failures.update(start_engines(shots, targets, engines))
+        shots = tuple(s for s in shots if not why_lost(s, failures))
+        records = _run(root, build, options, journal, done, console, shots, targets)
+    journal.finish()
+    return records, targets, failures
+
+
+def prepare_all(
+    shots: Sequence[Shot], build: Path, console: Console
+) -> tuple[dict[tuple[str, str], Target], dict[tuple[str, str], str]]:
+    """Return the targets that shots need by (adapter, version), and why those that cannot be had cannot."""
     targets: dict[tuple[str, str], Target] = {}
     failures: dict[tuple[str, str], str] = {}
-    for shot in session.shots:
+    for shot in shots:
         for version in versions_of(shot):
             key = (shot.adapter.id, version)
             if key not in targets and key not in failures:
@@ -159,13 +173,7 @@ def execute(
                     targets[key] = prepare(shot.adapter, version, build)
                 except EnvironmentFailed as error:
                     failures[key] = str(error)
-    shots = tuple(s for s in session.shots if all((s.adapter.id, v) in targets for v in versions_of(s)))
-    with Engines() as engines:
-        failures.update(start_engines(shots, targets, engines))
-        shots = tuple(s for s in shots if not why_lost(s, failures))
-        records = _run(root, build, options, journal, done, console, shots, targets)
-    journal.finish()
-    return records, targets, failures
+    return targets, failures
 
 
 def _run(
