@@ -128,6 +128,17 @@ def test_an_id_that_the_model_minted_in_this_trial_is_a_call_id(trials: Trials) 
     assert [e["key_kind"] for e in trials.run_once(source).of("recorded")] == ["call-id"]
 
 
+def test_the_same_question_in_a_trial_gets_a_fresh_id_each_time(trials: Trials) -> None:
+    source = (
+        ASKS
+        + """
+    ids = {message(user)["tool_calls"][0]["id"] for _ in range(3)}
+    plugpull.hello(ids=str(len(ids)))
+    """
+    )
+    assert said(trials.run_once(source)) == {"ids": "3"}
+
+
 def test_an_id_of_another_trial_is_no_call_id(trials: Trials) -> None:
     source = (
         ASKS
