@@ -330,12 +330,17 @@ def items_stored_exactly_once(history: History, _: Trial) -> Found:
     if any(e.kind == "arrived" and e["what"] == "write" and e.leg == 0 for e in history.events[struck + 1 :]):
         raise ValueError("the start kept writing to the session after the lost write")
     held: dict[tuple[str, str], int] = {}
+    read: set[str] = set()
     for event in history.of("store"):
+        read.add(event["session"])
         held.update({(event["session"], item): count for item, count in event["items"].items()})
     wanted: set[tuple[str, str]] = set()
     for event in history.of("arrived"):
         if event["what"] == "write":
             wanted |= {(event["name"], item) for item in event["arguments"]["items"]}
+    unread = {session for session, _ in wanted} - read
+    if unread:
+        raise ValueError(f"what the store holds of {', '.join(sorted(unread))} is not known")
     removed = any(event["operation"] in ("pop", "clear") for event in history.of("stored"))
     found: set[Anomaly] = set()
     for item in wanted:
