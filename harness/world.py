@@ -306,7 +306,8 @@ class LegWorld:
     def _arrived(
         self, arrival: _Arrival, what: str, name: str, arguments: dict[str, Any], **facts: Any
     ) -> int:
-        self._counts[f"{what}:{name}"] = n = self._counts.get(f"{what}:{name}", 0) + 1
+        counter = what if what == "write" else f"{what}:{name}"  # as `Point.counts` does
+        self._counts[counter] = n = self._counts.get(counter, 0) + 1
         self._trial.recorder.add(
             "arrived", self.index, what=what, name=name, arguments=arguments, n=n, **facts
         )
