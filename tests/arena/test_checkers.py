@@ -21,6 +21,7 @@ from arena.checkers import (
     ends_or_refuses,
     expected_calls,
     finished_calls,
+    items_stored_exactly_once,
     judge,
     last_leg_ends,
     no_transcript_refused,
@@ -47,6 +48,7 @@ from tests.histories import (
 )
 
 KEPT = find_scenarios()["kill-mid-tool"]
+LOST_WRITE = find_scenarios()["lost-session-write"]
 
 
 def verdict(history: History, *, keyed: bool = False) -> tuple[str, tuple[str, ...]]:
@@ -334,6 +336,160 @@ def test_repeats_are_told_apart_by_who_asked_for_them() -> None:
         "client_retries": 0,
         "resumed": 1,
     }
+
+
+# --- the session store ---
+
+
+class Session:
+    """A run whose session is kept in the store; it keeps what a store would, unless it is told to lose it."""
+
+    def __init__(self) -> None:
+        self.story = Story().start()
+        self._held: dict[str, list[str]] = {}
+
+    def write(
+        self, *items: str, session: str = "s", operation: str = "append", keeps: bool = True
+    ) -> "Session":
+        """Let a write arrive, and be stored unless the store loses it."""
+        asked = {"operation": operation, "items": list(items)}
+        self.story.add("arrived", what="write", name=session, arguments=asked, pid=1, n=1)
+        held = self._held.setdefault(session, [])
+        if keeps:
+            self.story.add("stored", session=session, operation=operation, items=list(items), n=1)
+            if operation == "append":
+                held.extend(items)
+            elif operation == "clear":
+                held.clear()
+            else:
+                held.pop()
+        return self
+
+    def lost(self, *items: str, kept: bool, session: str = "s") -> "Session":
+        """Lose a write, or its acknowledgment only (`kept`)."""
+        self.write(*items, session=session, keeps=kept)
+        self.story.add("struck", action="lose-answer", points=["write#1.before"], held=1)
+        return self
+
+    def fails(self, status: int = 1) -> "Session":
+        """End the start with an error and begin the resume."""
+        self.story.end(status).resume()
+        return self
+
+    def close(self, *, without: str = "") -> History:
+        """Let the resume answer, and return the history with what the store holds, but for one session."""
+        self.story.ask().answer().end()
+        for session, items in self._held.items():
+            if session != without:
+                counts = {item: items.count(item) for item in items}
+                self.story.add("store", leg=None, session=session, items=counts)
+        return self.story.close()
+
+
+def test_a_lost_item_that_is_written_again_is_right() -> None:
+    history = Session().write("a").lost("b", kept=False).fails().write("b").write("c").close()
+    assert not items_stored_exactly_once(history, trial())
+    assert judge(history, LOST_WRITE, trial()) == Outcome("PASS")
+
+
+def test_a_lost_item_that_is_never_written_again_is_lost() -> None:
+    history = Session().write("a").lost("b", kept=False).fails().write("c").close()
+    assert items_stored_exactly_once(history, trial()) == {"lost"}
+    assert judge(history, LOST_WRITE, trial()) == Outcome("FAIL", ("lost",))
+
+
+def test_a_kept_item_whose_acknowledgment_was_lost_is_right_if_it_is_not_written_again() -> None:
+    history = Session().write("a").lost("b", kept=True).fails().write("c").close()
+    assert judge(history, LOST_WRITE, trial()) == Outcome("PASS")
+
+
+def test_a_kept_item_whose_acknowledgment_was_lost_and_that_is_written_again_is_duplicated() -> None:
+    history = Session().write("a").lost("b", kept=True).fails().write("b").close()
+    assert judge(history, LOST_WRITE, trial()) == Outcome("FAIL", ("duplicated",))
+
+
+def test_an_item_that_the_resume_writes_twice_is_duplicated_although_it_was_never_lost() -> None:
+    history = Session().write("a").lost("b", kept=False).fails().write("a", "b").close()
+    assert items_stored_exactly_once(history, trial()) == {"duplicated"}
+
+
+def test_one_item_lost_and_one_twice_are_both_said() -> None:
+    history = Session().write("a").lost("b", "c", kept=False).fails().write("a").close()
+    assert items_stored_exactly_once(history, trial()) == {"duplicated", "lost"}
+
+
+def test_items_of_one_write_are_counted_one_by_one() -> None:
+    history = Session().lost("a", "b", kept=False).fails().write("a").close()
+    assert items_stored_exactly_once(history, trial()) == {"lost"}
+
+
+def test_the_same_item_in_two_sessions_is_in_each_once() -> None:
+    history = Session().write("a", session="other").lost("a", kept=False).fails().write("a").close()
+    assert not items_stored_exactly_once(history, trial())
+
+
+def test_an_item_that_another_session_holds_is_lost_in_its_own() -> None:
+    history = Session().write("a", session="other").lost("a", kept=False).fails().close()
+    assert items_stored_exactly_once(history, trial()) == {"lost"}
+
+
+@pytest.mark.parametrize("operation", ["pop", "clear"])
+def test_an_item_that_the_framework_removed_again_is_not_lost(operation: str) -> None:
+    session = Session().write("a").lost("b", kept=True).fails()
+    assert not items_stored_exactly_once(session.write(operation=operation).close(), trial())
+
+
+def test_an_item_that_is_there_twice_is_duplicated_although_others_were_removed() -> None:
+    session = Session().write("a").lost("b", kept=True).fails().write("b").write("c").write(operation="pop")
+    assert items_stored_exactly_once(session.close(), trial()) == {"duplicated"}
+
+
+def test_a_removal_that_the_store_lost_removed_nothing() -> None:
+    session = Session().write("a").write(operation="pop", keeps=False).lost("b", kept=False).fails()
+    assert items_stored_exactly_once(session.close(), trial()) == {"lost"}
+
+
+def test_a_start_that_ends_well_after_its_write_was_lost_is_an_error() -> None:
+    outcome = judge(
+        Session().write("a").lost("b", kept=False).fails(status=0).write("b").close(), LOST_WRITE, trial()
+    )
+    assert (outcome.verdict, "did not make the run fail" in outcome.reason) == ("ERROR", True)
+
+
+def test_a_start_that_is_ended_by_a_signal_after_its_write_was_lost_has_failed() -> None:
+    session = Session().write("a").lost("b", kept=False)
+    session.story.end(6, how="killed").resume()
+    assert judge(session.write("b").close(), LOST_WRITE, trial()) == Outcome("PASS")
+
+
+def test_a_start_that_goes_on_writing_after_the_lost_write_is_an_error() -> None:
+    outcome = judge(
+        Session().lost("a", kept=False).write("b").fails().write("a").close(), LOST_WRITE, trial()
+    )
+    assert (outcome.verdict, "kept writing" in outcome.reason) == ("ERROR", True)
+
+
+def test_a_start_that_goes_on_with_other_calls_after_the_lost_write_is_judged() -> None:
+    session = Session().lost("a", kept=False)
+    session.story.effect(CHARGE)
+    assert judge(session.fails().write("a").close(), LOST_WRITE, trial()) == Outcome("PASS")
+
+
+def test_a_trial_in_which_no_write_was_lost_is_an_error() -> None:
+    history = Session().write("a").fails().write("b").close()
+    assert judge(history, LOST_WRITE, trial()).verdict == "ERROR"
+
+
+def test_a_trial_without_an_end_of_its_start_is_an_error() -> None:
+    history = Session().write("a").lost("b", kept=False).fails().write("b").close()
+    blind = History(tuple(e for e in history if (e.kind, e.leg) != ("leg-ended", 0)))
+    assert judge(blind, LOST_WRITE, trial()).verdict == "ERROR"
+
+
+def test_a_store_that_was_not_read_at_the_end_is_an_error_and_not_an_empty_one() -> None:
+    session = Session().write("a", session="other").lost("b", kept=False).fails().write("b")
+    outcome = judge(session.close(without="s"), LOST_WRITE, trial())
+    assert (outcome.verdict, outcome.anomalies) == ("ERROR", ())
 
 
 # --- what could not be judged ---

@@ -2,8 +2,11 @@
 
 import pytest
 
+from arena.boundaries import boundaries
+from harness.history import History
+from harness.plan import LegPlan
 from harness.world import _calculate
-from tests.trials import CHARGE, Trials, errors, exits, kill, said
+from tests.trials import CHARGE, Trials, errors, exits, fault, kill, said
 
 
 def test_an_effect_is_recorded_even_if_the_caller_dies_right_after_sending(trials: Trials) -> None:
@@ -304,3 +307,199 @@ def test_events_stand_in_the_order_of_their_times(trials: Trials) -> None:
     times = [event.at for event in history]
     assert times == sorted(times)
     assert history.events[-1].kind == "closed"
+
+
+# --- the session store ---
+
+
+def writes(history: History) -> list[tuple[str, list[str]]]:
+    """Return the writes that the store has kept."""
+    return [(e["operation"], e["items"]) for e in history.of("stored")]
+
+
+def held(history: History, session: str = "s") -> dict[str, int]:
+    """Return what a session holds when the trial is over: each item's JSON, and how often."""
+    (found,) = [e["items"] for e in history.of("store") if e["session"] == session]
+    return dict(found)
+
+
+def test_the_store_returns_the_items_of_a_session_in_their_order(trials: Trials) -> None:
+    source = """
+        import plugpull
+        plugpull.store("s", [{"n": 1}, "two"])
+        plugpull.store("s", [[3], {"n": 1}])
+        assert plugpull.stored("s") == [{"n": 1}, "two", [3], {"n": 1}], plugpull.stored("s")
+        assert plugpull.stored("another") == []
+    """
+    history = trials.run_once(source)
+    assert exits(history) == [("exited", 0)]
+    assert writes(history) == [("append", ['{"n":1}', '"two"']), ("append", ["[3]", '{"n":1}'])]
+    assert held(history) == {'{"n":1}': 2, '"two"': 1, "[3]": 1}
+
+
+def test_the_store_keeps_a_session_for_the_next_process(trials: Trials) -> None:
+    source = """
+        import plugpull, sys
+        if sys.argv[1] == "start":
+            plugpull.store("s", ["a"])
+        else:
+            plugpull.hello(stored=plugpull.stored("s"))
+    """
+    history = trials.run_twice(source)
+    assert said(history, 1) == {"stored": "['a']"}
+
+
+def test_each_trial_has_a_store_of_its_own(trials: Trials) -> None:
+    source = """
+        import plugpull
+        assert plugpull.stored("s") == []
+        plugpull.store("s", ["a"])
+    """
+    for _ in range(2):
+        assert exits(trials.run_once(source)) == [("exited", 0)]
+
+
+def test_the_last_item_is_popped_and_handed_back(trials: Trials) -> None:
+    source = """
+        import plugpull
+        plugpull.store("s", ["a", "b"])
+        assert plugpull.unstore("s") == "b"
+        assert plugpull.stored("s") == ["a"]
+        assert plugpull.unstore("s") == "a"
+        assert plugpull.unstore("s") is None
+    """
+    history = trials.run_once(source)
+    assert exits(history) == [("exited", 0)]
+    assert writes(history) == [("append", ['"a"', '"b"']), *[("pop", [])] * 3]
+    assert held(history) == {}
+
+
+def test_a_cleared_session_is_empty_and_no_other_one_is(trials: Trials) -> None:
+    source = """
+        import plugpull
+        plugpull.store("s", ["a", "b"])
+        plugpull.store("other", ["a"])
+        plugpull.clear("s")
+        assert plugpull.stored("s") == []
+        assert plugpull.stored("other") == ["a"]
+    """
+    history = trials.run_once(source)
+    assert exits(history) == [("exited", 0)]
+    assert (held(history), held(history, "other")) == ({}, {'"a"': 1})
+
+
+def test_reading_a_session_is_no_write(trials: Trials) -> None:
+    history = trials.run_once('import plugpull\nplugpull.stored("s")\nplugpull.store("s", [1])\n')
+    assert [(e["what"], e["n"]) for e in history.of("arrived")] == [("write", 1)]
+
+
+def test_a_write_says_who_wrote_what_and_where(trials: Trials) -> None:
+    history = trials.run_once('import plugpull\nplugpull.store("s", ["a"])\n')
+    (arrived,) = history.of("arrived")
+    assert arrived["pid"] == history.of("leg-started")[0]["pid"]
+    assert (arrived["name"], arrived["arguments"]) == ("s", {"operation": "append", "items": ['"a"']})
+    assert [e["what"] for e in history.of("answered")] == ["write"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "text"),
+    [
+        ("/store/s/shuffle", {}, "404 the store has no 'shuffle'"),
+        ("/store/s", {}, "404 the store has no ''"),
+        ("/store/s/append", {"items": "a"}, "400 append takes a list"),
+        ("/store/s/append", {}, "400 append takes a list"),
+    ],
+)
+def test_what_the_store_does_not_know_is_refused_and_no_write(
+    trials: Trials, path: str, body: dict[str, object], text: str
+) -> None:
+    source = f"""
+        import plugpull
+        try:
+            plugpull._post({path!r}, {body!r})
+        except plugpull.ProviderError as error:
+            plugpull.hello(said=str(error))
+    """
+    history = trials.run_once(source)
+    assert text in said(history)["said"]
+    assert not history.of("arrived", "stored")
+    assert not errors(history)
+
+
+#: Writes three times and says after each how it went; it does not give up.
+WRITES = """
+    import http.client, plugpull
+    for item in ("a", "b", "c"):
+        try:
+            plugpull.store("s", [item])
+            plugpull.hello(**{item: "kept"})
+        except (OSError, http.client.HTTPException):
+            plugpull.hello(**{item: "failed"})
+"""
+
+
+@pytest.mark.parametrize(("side", "kept"), [("before", ["a", "c"]), ("after", ["a", "b", "c"])])
+def test_a_write_is_lost_or_only_its_acknowledgment(trials: Trials, side: str, kept: list[str]) -> None:
+    history = trials.run_once(WRITES, fault(f"write#2.{side}", "lose-answer", "once"))
+    assert not errors(history)
+    assert said(history) == {"a": "kept", "b": "failed", "c": "kept"}
+    assert held(history) == {f'"{item}"': 1 for item in kept}
+    assert [e["n"] for e in history.of("arrived")] == [1, 2, 3]
+    assert [e["n"] for e in history.of("answered")] == [1, 3]
+
+
+@pytest.mark.parametrize(("operation", "left"), [("unstore", ["a", "b"]), ("clear", ["a", "b"])])
+def test_a_removal_is_a_write_that_can_be_lost(trials: Trials, operation: str, left: list[str]) -> None:
+    source = f"""
+        import http.client, plugpull
+        plugpull.store("s", ["a", "b"])
+        try:
+            plugpull.{operation}("s")
+        except (OSError, http.client.HTTPException):
+            plugpull.hello(stored=plugpull.stored("s"))
+    """
+    history = trials.run_once(source, fault("write#2.before", "lose-answer", "once"))
+    assert not errors(history)
+    assert said(history) == {"stored": str(left)}
+    assert [operation for operation, _ in writes(history)] == ["append"]
+
+
+def test_writes_are_counted_anew_in_each_process(trials: Trials) -> None:
+    command = trials.target(WRITES)
+    lost = (fault("write#1.before", "lose-answer", "once"),)
+    history = trials.run([LegPlan("start", command), LegPlan("resume", command, faults=lost)])
+    assert not errors(history)
+    assert said(history, 1)["a"] == "failed"
+    assert held(history) == {'"a"': 1, '"b"': 2, '"c"': 2}
+
+
+@pytest.mark.parametrize(("side", "kept"), [("before", {}), ("after", {'"a"': 1})])
+def test_a_process_is_killed_at_a_write(trials: Trials, side: str, kept: dict[str, int]) -> None:
+    history = trials.run_once(WRITES, kill(f"write#1.{side}"))
+    assert not errors(history)
+    assert exits(history) == [("killed", 9)]
+    assert held(history) == kept
+
+
+def test_the_writes_of_an_unharmed_run_are_its_boundaries(trials: Trials) -> None:
+    history = trials.run_once(WRITES)
+    assert boundaries(history) == tuple(
+        f"write#{n}.{side}" for n in (1, 2, 3) for side in ("before", "after")
+    )
+
+
+def test_the_writes_of_two_sessions_have_one_numbering(trials: Trials) -> None:
+    # a point `write#n` counts the writes of a leg, so the boundaries of a run must do so too
+    source = """
+        import plugpull
+        for session in ("s", "other", "s"):
+            plugpull.store(session, [session])
+    """
+    history = trials.run_once(source)
+    assert boundaries(history) == tuple(
+        f"write#{n}.{side}" for n in (1, 2, 3) for side in ("before", "after")
+    )
+    for n, session in enumerate(("s", "other", "s"), 1):
+        killed = trials.run_once(source, kill(f"write#{n}.before"))
+        assert not errors(killed)
+        assert killed.of("arrived")[-1]["name"] == session
