@@ -428,8 +428,9 @@ def test_the_same_item_in_two_sessions_is_in_each_once() -> None:
     assert not items_stored_exactly_once(history, trial())
 
 
-def test_an_item_that_another_session_holds_is_lost_in_its_own() -> None:
-    history = Session().write("a", session="other").lost("a", kept=False).fails().close()
+@pytest.mark.parametrize(("holds", "loses"), [("s", "other"), ("other", "s")])
+def test_an_item_that_another_session_holds_is_lost_in_its_own(holds: str, loses: str) -> None:
+    history = Session().write("a", session=holds).lost("a", session=loses, kept=False).fails().close()
     assert items_stored_exactly_once(history, trial()) == {"lost"}
 
 
