@@ -21,10 +21,25 @@ from arena.words import Anomaly, Verdict
 NAME = r"^[a-z][a-z0-9_]*$"
 MODE = r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$"
 KeyUse = Literal["none", "with"]
+#: How a value, or a line of a target, begins that is still to be filled in; what follows says how.
+TODO = "TODO"
+#: What an adapter's author can do about a fault, where pydantic's words do not say it.
+_REMEDIES = {
+    "missing": "is missing: add it",
+    "extra_forbidden": "is no field of this table: correct its name, or take it out",
+}
 
 
 class AdapterError(Exception):
     """An adapter cannot be used; the text names file and field and says what to do."""
+
+
+class AdapterUnfinished(AdapterError):
+    """An adapter has gaps that `plugpull new` left; `adapter` is its name."""
+
+    def __init__(self, adapter: str, text: str) -> None:
+        super().__init__(text)
+        self.adapter = adapter
 
 
 def _specifier(text: str) -> str:
@@ -239,7 +254,7 @@ class Adapter(_Strict):
                 raise ValueError(f"engines.{name}.program: there is no file {engine.program}")
         for version in self.versions:
             if version.lock is not None and not (self.folder / version.lock).is_file():
-                raise ValueError(f"versions: {version.version}: there is no lock {version.lock}")
+                raise ValueError(f"versions: {version.version}: there is no lock {version.lock}: compile it")
         return self
 
 
@@ -261,25 +276,78 @@ def load_adapter(folder: Path) -> Adapter:
 
     Raises:
         AdapterError: there is no `adapter.toml`, it is no TOML, or a field is missing, unknown or wrong.
+        AdapterUnfinished: a field is still to be filled in, or the target to be written.
+    """
+    shown = shown_path(folder)
+    data = read_toml(folder)
+    gaps = unfilled(data)
+    lines = [f"{shown}: {field}: is to be filled in: {how}" for field, how in gaps.items()]
+    target = str(data.get("target", ""))
+    for number, how in unwritten(folder / target):
+        lines.append(f"{shown_path(folder, target)}:{number}: is to be written: {how}")
+    unfinished = bool(lines)
+    try:
+        adapter = Adapter(folder=folder, **data)
+    except pydantic.ValidationError as error:
+        for fault in error.errors():
+            field = ".".join(str(part) for part in fault["loc"])
+            if not any(f"{gap}.".startswith(f"{field}.") for gap in gaps):
+                said = _REMEDIES.get(fault["type"], fault["msg"])
+                lines.append(f"{shown}: {field or 'as a whole'}: {said}")
+    except TypeError as error:
+        lines.append(f"{shown}: {error}")
+    if unfinished:
+        raise AdapterUnfinished(folder.name, "\n".join(lines))
+    if lines:
+        raise AdapterError("\n".join(lines))
+    return adapter
+
+
+def read_toml(folder: Path) -> dict[str, Any]:
+    """Return what stands in a folder's `adapter.toml`, not yet validated.
+
+    Raises:
+        AdapterError: there is no such file, or it is no TOML.
     """
     file = folder / "adapter.toml"
-    shown = f"{folder.parent.name}/{folder.name}/adapter.toml"
     try:
-        data: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise AdapterError(f"{shown}: there is no such file") from None
+        raise AdapterError(f"{shown_path(folder)}: there is no such file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise AdapterError(f"{shown}: not valid TOML: {error}") from None
-    try:
-        return Adapter(folder=folder, **data)
-    except pydantic.ValidationError as error:
-        lines = [
-            f"{shown}: {'.'.join(str(part) for part in fault['loc']) or 'as a whole'}: {fault['msg']}"
-            for fault in error.errors()
-        ]
-        raise AdapterError("\n".join(lines)) from None
-    except TypeError as error:
-        raise AdapterError(f"{shown}: {error}") from None
+        raise AdapterError(f"{shown_path(folder)}: not valid TOML: {error}") from None
+
+
+def shown_path(folder: Path, file: str = "adapter.toml") -> str:
+    """Return a file of an adapter's folder as messages name it, e.g. `adapters/langgraph/adapter.toml`."""
+    return f"{folder.parent.name}/{folder.name}/{file}"
+
+
+def unfilled(data: object, at: str = "") -> dict[str, str]:
+    """Return what is still to be filled in of a parsed `adapter.toml`: how, by field."""
+    found: dict[str, str] = {}
+    if isinstance(data, dict):
+        for name, value in data.items():
+            field = f"{at}.{name}" if at else str(name)
+            if name == TODO.lower():
+                found[field] = "give this table a name of its own"
+            found.update(unfilled(value, field))
+    elif isinstance(data, list):
+        for number, value in enumerate(data):
+            found.update(unfilled(value, f"{at}.{number}"))
+    elif isinstance(data, str) and data.startswith(TODO):
+        found[at] = data.removeprefix(TODO).lstrip(": ")
+    return found
+
+
+def unwritten(target: Path) -> tuple[tuple[int, str], ...]:
+    """Return the gaps that a target still has: the number of the line, and what is to be written there."""
+    if not target.is_file():
+        return ()
+    lines = enumerate(target.read_text(encoding="utf-8", errors="replace").splitlines(), 1)
+    return tuple(
+        (number, line.partition(f"{TODO}: ")[2].rstrip('")')) for number, line in lines if f"{TODO}: " in line
+    )
 
 
 def find_adapters(root: Path) -> dict[str, Adapter]:
@@ -288,5 +356,10 @@ def find_adapters(root: Path) -> dict[str, Adapter]:
     Raises:
         AdapterError: see `load_adapter`.
     """
+    return {name: load_adapter(folder) for name, folder in adapter_folders(root).items()}
+
+
+def adapter_folders(root: Path) -> dict[str, Path]:
+    """Return the folders of adapters below `root`, by name, whatever is in them."""
     folders = sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith((".", "_")))
-    return {folder.name: load_adapter(folder) for folder in folders}
+    return {folder.name: folder for folder in folders}

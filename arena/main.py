@@ -1,16 +1,18 @@
-"""The command line: `plugpull run`, `list`, `publish`, `verify`, `site`. It parses, prints and sets exit codes."""
+"""The command line: `plugpull run`, `list`, `new`, `check`, … It parses, prints and sets exit codes."""
 
 from __future__ import annotations
 
+import datetime
 import os
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 from rich.console import Console
 
-from arena.adapters import AdapterError, find_adapters
+from arena.adapters import AdapterError, AdapterUnfinished, adapter_folders, find_adapters
 from arena.cells import SelectionError, Wanted
 from arena.journal import JournalError
 from arena.results import ResultsError
@@ -29,12 +31,25 @@ app = typer.Typer(
 )
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
+T = TypeVar("T")
+
 _RUN_EXAMPLES = """Examples:
 
   plugpull run langgraph
   plugpull run langgraph@1.2.24 --scenario kill-mid-tool --mode graph-sync --json
   plugpull run langgraph@all vanilla --trials 20
   plugpull run --continue
+"""
+_NEW_EXAMPLES = """Examples:
+
+  plugpull new smolagents@1.26.0 --released 2026-05-29 --docs https://huggingface.co/docs/smolagents/index
+  plugpull new my_loop@3.57.0 --package openai
+  plugpull new my_framework
+"""
+_CHECK_EXAMPLES = """Examples:
+
+  plugpull check langgraph
+  plugpull check
 """
 
 
@@ -90,12 +105,77 @@ def run(
 
 
 @app.command("list")
-def list_() -> None:
+def list_(
+    adapter: Annotated[
+        list[str] | None, typer.Argument(metavar="ADAPTER", help="only these; default: all")
+    ] = None,
+) -> None:
     """Show adapters, versions, modes and scenarios, and what is UNSUPPORTED and why."""
     from arena.listing import print_listing
     from arena.scenario import find_scenarios
 
-    print_listing(find_adapters(ROOT / "adapters"), find_scenarios())
+    print_listing(_named(find_adapters(ROOT / "adapters"), adapter), find_scenarios())
+
+
+@app.command(epilog=_NEW_EXAMPLES)
+def new(
+    adapter: Annotated[
+        str, typer.Argument(metavar="ADAPTER[@VERSION]", help="the folder's name, and the version to test")
+    ],
+    package: Annotated[
+        str | None, typer.Option(help="the package that is tested; default: the adapter's name")
+    ] = None,
+    released: Annotated[
+        datetime.datetime | None,
+        typer.Option(formats=["%Y-%m-%d"], metavar="DAY", help="when that version was released"),
+    ] = None,
+    docs: Annotated[str | None, typer.Option(metavar="URL", help="where the framework's docs are")] = None,
+) -> None:
+    """Make a new adapter's folder: a target, an adapter.toml and a lock's requirements, with gaps to be filled in.
+
+    Every gap is marked TODO; `plugpull check ADAPTER` names each with its file, its field and what to do.
+
+    Exit status: 2 if the folder is there already or the name cannot be used.
+    """
+    from arena.scaffold import new_adapter
+
+    day = released.date() if released else None
+    today = datetime.datetime.now(datetime.UTC).date()
+    lines = new_adapter(ROOT / "adapters", adapter, package=package, released=day, docs=docs, today=today)
+    print("\n".join(lines))
+
+
+@app.command(epilog=_CHECK_EXAMPLES)
+def check(
+    adapter: Annotated[
+        list[str] | None, typer.Argument(metavar="ADAPTER", help="only these; default: all")
+    ] = None,
+) -> None:
+    """Name everything that is missing or wrong in an adapter's folder, with file, field and remedy. Runs nothing.
+
+    Exit status: 1 if something is missing; 2 if there is no such adapter.
+    """
+    from arena.contract import check_folder
+    from arena.scenario import find_scenarios
+
+    scenarios = find_scenarios()
+    missing = 0
+    for name, folder in _named(adapter_folders(ROOT / "adapters"), adapter).items():
+        found = check_folder(folder, scenarios)
+        missing += len(found)
+        for line in found:
+            print(line)
+        print(f"{name}: {f'{len(found)} to do' if found else 'nothing is missing'}")
+    raise typer.Exit(1 if missing else 0)
+
+
+def _named(there: Mapping[str, T], names: Iterable[str] | None) -> dict[str, T]:
+    """Return what is named, in the order of the names; everything where nothing is."""
+    chosen = tuple(names or there)
+    for name in chosen:
+        if name not in there:
+            raise SelectionError(f"no adapter {name!r}; there are {', '.join(sorted(there))}")
+    return {name: there[name] for name in chosen}
 
 
 @app.command()
@@ -188,6 +268,9 @@ def main() -> None:
 def _main() -> int:
     try:
         status = app(standalone_mode=False)
+    except AdapterUnfinished as error:
+        errors.print(f"plugpull: {error}\nplugpull check {error.adapter} names everything.", markup=False)
+        return 2
     except (AdapterError, SelectionError, JournalError, ResultsError, EnvironmentFailed) as error:
         errors.print(f"plugpull: {error}", markup=False)
         return 2
