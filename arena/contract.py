@@ -185,7 +185,7 @@ def compile_command(folder: Path, lock: str, released: object) -> str:
     day = released.isoformat() if isinstance(released, datetime.date) else "DATE"
     place, name = Path(lock).parent, Path(lock).stem
     return (
-        f"(cd {folder.parent.name}/{folder.name}/{place} && {'../' * (2 + len(place.parts))}.venv/bin/uv pip compile "
+        f"(cd {folder.parent.name}/{folder.name}/{place} && {'../' * (2 + len(place.parts))}.venv/bin/uv pip compile --quiet "
         "--generate-hashes --no-emit-index-url --no-header --python-version 3.11 "
         f"--exclude-newer {day}T23:59:59Z {name}.in -o {name}.txt)"
     )

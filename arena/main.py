@@ -31,6 +31,11 @@ app = typer.Typer(
 )
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
+_SITE_EXAMPLES = """Examples:
+
+  plugpull site --serve
+  plugpull run langgraph --json > mine.json; plugpull site --with mine.json --serve
+"""
 T = TypeVar("T")
 
 _RUN_EXAMPLES = """Examples:
@@ -235,17 +240,29 @@ def diff(
     print("\n".join(lines) if lines else "no verdict and no anomaly changed")
 
 
-@app.command()
+@app.command(epilog=_SITE_EXAMPLES)
 def site(
     serve: Annotated[
         bool, typer.Option("--serve", help="serve the built site on a free loopback port")
     ] = False,
+    with_: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--with", metavar="FILE", help="also show the results in a file that `run --json` printed"
+        ),
+    ] = None,
 ) -> None:
-    """Write the pages from results/, adapters/ and scenarios, and build them with MkDocs --strict."""
-    from arena.publish.build import build_site, serve_site
+    """Write the pages from results/, adapters/ and scenarios, and build them with MkDocs --strict.
 
-    folder = build_site(ROOT, BUILD)
+    Results that are added with --with are not published: their pages say that no control was run.
+    """
+    from arena.publish.build import build_site, serve_site
+    from arena.publish.preview import preview_root
+
+    folder = build_site(preview_root(ROOT, BUILD, with_) if with_ else ROOT, BUILD)
     print(f"the site is in {folder.relative_to(ROOT)}")
+    for file in with_ or ():
+        print(f"{file} is on it and is not published")
     if serve:
         serve_site(folder)
 

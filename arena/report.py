@@ -76,8 +76,13 @@ def trials(result: Result) -> str:
 
 
 def timeline(history: Sequence[Sequence[Any]]) -> list[str]:
-    """Return a history as lines of text: seconds, process, what happened."""
-    return [f"{at:7.3f} s  {who(leg):<9} {say(kind, facts)}" for at, leg, kind, facts in history]
+    """Return a history as lines of text: seconds, process, what happened; a failed process's last words with it."""
+    lines = []
+    for at, leg, kind, facts in history:
+        lines.append(f"{at:7.3f} s  {who(leg):<9} {say(kind, facts)}")
+        if kind == "leg-ended" and facts["how"] == "exited" and facts.get("stderr"):
+            lines.append(f"{'':9}  {who(leg):<9} its last words: {facts['stderr'].splitlines()[-1]}")
+    return lines
 
 
 def who(leg: int | None) -> str:

@@ -51,18 +51,15 @@ def start(prompt: str) -> str | None:
     raise NotImplementedError("TODO: run the agent on the prompt; its state goes below $$PLUGPULL_WORKDIR")
 
 
-def resume(decision: str | None) -> str | None:
-    """Resume the run that is saved, with a person's decision if there is one; return as `start` does."""
+def resume() -> str | None:
+    """Resume the run that is saved, with the decision in $$PLUGPULL_DECISION if a person has made one."""
     raise NotImplementedError("TODO: resume the run by the call that the docs give for it: the recipe")
 
 
 def main() -> None:
     """Start the run or resume it."""
     plugpull.hello(framework=$quoted, version=importlib.metadata.version($quoted))
-    if sys.argv[1] == "start":
-        answer = start(os.environ["PLUGPULL_PROMPT"])
-    else:
-        answer = resume(os.environ.get("PLUGPULL_DECISION"))
+    answer = start(os.environ["PLUGPULL_PROMPT"]) if sys.argv[1] == "start" else resume()
     if answer is None:
         plugpull.paused()
     else:

@@ -15,9 +15,7 @@ import pytest
 
 from arena.adapters import AdapterError, AdapterUnfinished, load_adapter
 from arena.contract import check_folder
-from arena.publish import matrix
-from arena.publish.collection import collect
-from arena.results import ResultsFile, to_text
+from arena.results import ResultsFile
 from arena.scaffold import new_adapter
 from arena.scenario import find_scenarios
 from tests.checkout import ROOT, Checkout
@@ -433,8 +431,33 @@ def test_a_filled_in_framework_is_killed_for_real_and_stands_in_the_matrix(
         ("after-effect", "call-id", "PASS", ()),
     }
     assert {tuple(r.trials.outcomes[0].exits) for r in file.results} == {("killed 9", "exited 0")}
-    place = own.root / "results" / "toy" / "1.0" / "2026-12-01.json"
-    place.parent.mkdir(parents=True)
-    place.write_text(to_text(file, packed=True), encoding="utf-8")
-    (rows,) = matrix.home(collect(own.root, SCENARIOS))
-    assert (rows.target, rows.version, [row.mode for row in rows.rows]) == ("toy", "1.0", ["pickle"])
+    (own.root / "toy.json").write_text(done.stdout, encoding="utf-8")
+    built = own.run("site", "--with", "toy.json")
+    assert built.returncode == 0, built.stderr
+    assert "toy.json is on it and is not published" in built.stdout
+    site = own.root / "build" / "site"
+    home = re.sub(r"<[^>]*>|\s+", " ", (site / "index.html").read_text(encoding="utf-8"))
+    assert re.search(r"Toy +1\.0 .{0,200}resume by +run\(load\(\)\).{0,400} pickle .{0,200} twice ", home)
+    page = (site / "evidence" / "toy" / "1.0" / "pickle" / "kill-mid-tool" / "index.html").read_text(
+        encoding="utf-8"
+    )
+    assert re.search(r"controls</th>\s*<td>not run<", page)
+    assert not list((own.root / "results").iterdir())
+
+
+def test_what_a_failed_target_said_is_shown(
+    own: Checkout, made: Path, without_package: Callable[[Path], None]
+) -> None:
+    without_package(made)
+    edit(made / TARGET, ("    return run(load())", "    return run(lod())"))
+    done = own.run("run", "toy", "--scenario", "kill-mid-tool", "--at", "before-effect@rest", "--trials", "1")
+    assert "process 2 its last words: NameError: name 'lod' is not defined" in done.stdout
+
+
+def test_a_file_without_results_cannot_be_shown(own: Checkout) -> None:
+    (own.root / "toy.json").write_text("{}", encoding="utf-8")
+    for name in ("toy.json", "gone.json"):
+        done = own.run("site", "--with", name)
+        assert done.returncode == 2
+        assert name in done.stderr
+        assert "Traceback" not in done.stderr
