@@ -31,7 +31,9 @@ class ChatCompletions(BaseLlm):
     """Any model behind an OpenAI-compatible endpoint: ADK's own way there, LiteLLM, is heavy."""
 
     async def generate_content_async(
-        self, llm_request: LlmRequest, stream: bool = False  # noqa: ARG002 - the signature is ADK's
+        self,
+        llm_request: LlmRequest,
+        stream: bool = False,  # noqa: ARG002 - the signature is ADK's
     ) -> AsyncGenerator[LlmResponse, None]:
         """Send the contents as messages and return the reply as content."""
         async with openai.AsyncOpenAI() as client:

@@ -26,6 +26,7 @@ try:  # since LangGraph 1.0 the prebuilt agent lives in LangChain
 except ImportError:
     from langgraph.prebuilt import create_react_agent as create_agent
 
+
 @tool
 def lookup(fact: str) -> str:
     """Look up a fact by its name."""

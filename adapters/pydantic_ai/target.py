@@ -221,7 +221,7 @@ async def dbos(prompt: str | None) -> Any:
     """Run the agent in a DBOS workflow; launching DBOS again recovers it."""
     from dbos import DBOS, SetWorkflowID
 
-    async def ask_a_person(ctx: RunContext, requests: Any) -> Any:
+    async def ask_a_person(ctx: RunContext, requests: Any) -> Any:  # noqa: ARG001 - the handler's signature
         await DBOS.set_event_async("waiting", True)
         decision = await DBOS.recv_async("decision", timeout_seconds=timedelta(days=7).total_seconds())
         await DBOS.set_event_async("waiting", False)
