@@ -1,12 +1,17 @@
 """The world as an agent meets it: what is recorded, what is answered, what the history says of it."""
 
+import asyncio
+import json
+import socket
+from pathlib import Path
+
 import pytest
 
 from arena.boundaries import boundaries
 from harness.history import History
 from harness.plan import LegPlan
-from harness.world import _calculate
-from tests.trials import CHARGE, Trials, errors, exits, fault, kill, said
+from harness.world import World, _calculate
+from tests.trials import CHARGE, WORKLOAD, Trials, errors, exits, fault, kill, said
 
 
 def test_an_effect_is_recorded_even_if_the_caller_dies_right_after_sending(trials: Trials) -> None:
@@ -47,6 +52,29 @@ def test_an_agent_that_dies_with_open_requests_loses_none(trials: Trials) -> Non
     history = trials.run_once(dies)
     assert len(history.of("recorded")) == 80
     assert history.events[-1].kind == "closed"
+
+
+def test_what_waits_in_the_accept_queue_at_the_end_is_still_recorded(tmp_path: Path) -> None:
+    """The loop has not even accepted these connections when it is told to drain: their callers are long gone."""
+
+    async def recorded() -> int:
+        world = World(tmp_path)
+        await world.start()
+        trial = world.open_trial("t", WORKLOAD, {})
+        leg = await trial.open_leg(())
+        for n in range(40):
+            with socket.socket(socket.AF_UNIX) as caller:
+                caller.connect(str(leg.path))
+                body = json.dumps({"order": str(n)}).encode()
+                caller.sendall(
+                    b"POST /effects/charge_card HTTP/1.1\r\nHost: p\r\nContent-Length: %d\r\n\r\n" % len(body)
+                    + body
+                )
+        assert await leg.drain()
+        await world.stop()
+        return len(trial.recorder.history().of("recorded"))
+
+    assert asyncio.run(recorded()) == 40
 
 
 def test_a_request_that_never_fully_arrived_is_no_effect(trials: Trials) -> None:
