@@ -39,33 +39,42 @@ def step(function: Any) -> Any:
     return DBOS.step()(function) if MODE == "dbos-steps" else function
 
 
+async def call(tool: str, **arguments: Any) -> str:
+    """Ask a tool that only reads, in a thread: the event loop goes on."""
+    return await asyncio.to_thread(plugpull.call, tool, **arguments)
+
+
+async def effect(name: str, key: str, **arguments: Any) -> str:
+    """Do something to the outside world, in a thread: the event loop goes on."""
+    return await asyncio.to_thread(plugpull.effect, name, key=key, **arguments)
+
+
 @function_tool
 @step
 async def lookup(fact: str) -> str:
     """Look up a fact by its name."""
-    return await asyncio.to_thread(plugpull.call, "lookup", fact=fact)
+    return await call("lookup", fact=fact)
 
 
 @function_tool
 @step
 async def calculator(expression: str) -> str:
     """Evaluate an arithmetic expression."""
-    return await asyncio.to_thread(plugpull.call, "calculator", expression=expression)
+    return await call("calculator", expression=expression)
 
 
 @function_tool(needs_approval=APPROVAL)
 @step
 async def charge_card(context: ToolContext[Any], order: str, amount: int) -> str:
     """Charge the card of an order."""
-    key = context.tool_call_id
-    return await asyncio.to_thread(plugpull.effect, "charge_card", key=key, order=order, amount=amount)
+    return await effect("charge_card", context.tool_call_id, order=order, amount=amount)
 
 
 @function_tool
 @step
 async def send_receipt(context: ToolContext[Any], order: str) -> str:
     """Send the receipt of an order."""
-    return await asyncio.to_thread(plugpull.effect, "send_receipt", key=context.tool_call_id, order=order)
+    return await effect("send_receipt", context.tool_call_id, order=order)
 
 
 agent = Agent(
@@ -85,7 +94,7 @@ class ProviderSession(SessionABC):
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """Return the newest items, or all."""
         items: list[Any] = plugpull.stored(self.session_id)
-        return items if limit is None else items[len(items) - min(limit, len(items)) :]
+        return items if limit is None else items[max(0, len(items) - limit) :]
 
     async def add_items(self, items: list[Any]) -> None:
         """Append items."""
@@ -111,7 +120,10 @@ def decide(state: RunState[Any], decision: str | None) -> RunState[Any]:
 
 
 async def run_turn_by_turn(run_input: Any, session: SessionABC | None, staged: str | None) -> Any:
-    """Stop after each turn, save the run, go on from there; input that came meanwhile joins the first stop."""
+    """Stop after each turn, save the run, go on from there; `staged` is input that comes at the first stop.
+
+    A turn that failed is saved too: what the SDK knows of it is in the state that it is retried from.
+    """
     while True:
         result = Runner.run_streamed(agent, run_input, session=session)
         try:
@@ -174,8 +186,8 @@ async def run_workflow(starts: bool) -> str | None:
         "executor_id": "cashier-1",
     }
     DBOS(config=config)
-    DBOS.launch()
-    workflow_id = f"order-42-{zlib.crc32(PROMPT.encode())}"
+    DBOS.launch()  # recovers what was running
+    workflow_id = f"order-42-{zlib.crc32(PROMPT.encode())}"  # another question is another workflow
     if starts:
         with SetWorkflowID(workflow_id):
             handle = await DBOS.start_workflow_async(run_agent, PROMPT)
