@@ -1,90 +1,34 @@
-"""An agent that charges a card, written as Google ADK's docs teach.
+"""An agent that charges a card, written with Google ADK as its docs do: an App, a Runner, a session service.
 
 Run as `python target.py start|resume`; plugpull ends it at the worst moment and resumes it elsewhere.
 """
 
 import asyncio
 import importlib.metadata
-import json
 import os
 import sys
-from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
-import openai
 import plugpull
 from google.adk.agents import LlmAgent
 from google.adk.apps import App, ResumabilityConfig
 from google.adk.events import Event
-from google.adk.models import BaseLlm, LlmRequest, LlmResponse
 from google.adk.runners import Runner
+from google.adk.sessions import BaseSessionService, InMemorySessionService, Session
+from google.adk.sessions.base_session_service import ListSessionsResponse
 from google.adk.sessions.sqlite_session_service import SqliteSessionService
 from google.adk.tools import FunctionTool, ToolContext
 from google.genai import types
+from typing_extensions import override
 
-APP, USER, SESSION = "shop", "customer", "order-42"
+try:  # its own OpenAI client was an experiment before it became an integration
+    from google.adk.integrations.openai import OpenAILlm
+except ImportError:
+    from google.adk.labs.openai import OpenAILlm
+
+APP, USER, SESSION = "orders", "user-1", "order-42"
 CONFIRMATION = "adk_request_confirmation"
-
-
-class ChatCompletions(BaseLlm):
-    """Any model behind an OpenAI-compatible endpoint: ADK's own way there, LiteLLM, is heavy."""
-
-    async def generate_content_async(
-        self,
-        llm_request: LlmRequest,
-        stream: bool = False,  # noqa: ARG002 - the signature is ADK's
-    ) -> AsyncGenerator[LlmResponse, None]:
-        """Send the contents as messages and return the reply as content."""
-        async with openai.AsyncOpenAI() as client:
-            reply = await client.chat.completions.create(
-                model=self.model,
-                messages=[message for content in llm_request.contents for message in to_messages(content)],
-                tools=[to_tool(tool) for tools in llm_request.config.tools or [] for tool in declared(tools)],
-            )
-        message = reply.choices[0].message
-        parts = [types.Part(text=message.content)] if message.content else []
-        for call in message.tool_calls or []:
-            arguments = json.loads(call.function.arguments)
-            made = types.FunctionCall(id=call.id, name=call.function.name, args=arguments)
-            parts.append(types.Part(function_call=made))
-        yield LlmResponse(content=types.Content(role="model", parts=parts))
-
-
-def declared(tool: Any) -> list[types.FunctionDeclaration]:
-    """Return the functions of a tool of the request."""
-    return list(tool.function_declarations or [])
-
-
-def to_tool(function: types.FunctionDeclaration) -> Any:
-    """Describe a function to the model. Names are enough: the model is told what each does by its description."""
-    return {"type": "function", "function": {"name": function.name, "description": function.description}}
-
-
-def to_messages(content: types.Content) -> list[Any]:
-    """Return a content's parts as chat messages, in their order; calls and results keep their ids."""
-    parts = content.parts or []
-    results = [p.function_response for p in parts if p.function_response]
-    messages: list[Any] = [
-        {"role": "tool", "tool_call_id": r.id, "content": json.dumps(r.response)} for r in results
-    ]
-    calls = [p.function_call for p in parts if p.function_call]
-    text = "".join(p.text for p in parts if p.text)
-    if content.role == "model":
-        message: dict[str, Any] = {"role": "assistant", "content": text or None}
-        if calls:
-            message["tool_calls"] = [
-                {
-                    "id": c.id,
-                    "type": "function",
-                    "function": {"name": c.name, "arguments": json.dumps(c.args)},
-                }
-                for c in calls
-            ]
-        messages.append(message)
-    elif text:
-        messages.append({"role": "user", "content": text})
-    return messages
 
 
 def lookup(fact: str) -> str:
@@ -107,82 +51,136 @@ def send_receipt(order: str, tool_context: ToolContext) -> str:
     return plugpull.effect("send_receipt", key=tool_context.function_call_id, order=order)
 
 
-def make_app(resumable: bool) -> App:
-    """Return the app; with resumability, ADK logs which steps have completed."""
+class ProviderSessionService(BaseSessionService):
+    """Keeps the events of a session in a store on another machine, written before the run goes on."""
+
+    @override
+    async def create_session(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        state: dict[str, Any] | None = None,
+        session_id: str | None = None,
+    ) -> Session:
+        return Session(app_name=app_name, user_id=user_id, id=session_id or SESSION, state=state or {})
+
+    @override
+    async def get_session(
+        self, *, app_name: str, user_id: str, session_id: str, config: Any = None
+    ) -> Session | None:
+        session = Session(app_name=app_name, user_id=user_id, id=session_id)
+        session.events = [Event.model_validate(item) for item in plugpull.stored(session_id)]
+        return session
+
+    @override
+    async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
+        return ListSessionsResponse()
+
+    @override
+    async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
+        plugpull.clear(session_id)
+
+    @override
+    async def append_event(self, session: Session, event: Event) -> Event:
+        if not event.partial:
+            plugpull.store(session.id, [event.model_dump(mode="json", exclude_none=True)])
+        return await super().append_event(session, event)
+
+
+def open_sessions() -> BaseSessionService:
+    """Open the session service: an SQLite file, unless plugpull asks for another place."""
+    if os.environ.get("PLUGPULL_STORE") == "provider":
+        return ProviderSessionService()
+    if os.environ.get("PLUGPULL_DURABILITY") == "off":
+        return InMemorySessionService()
+    return SqliteSessionService(str(Path(os.environ["PLUGPULL_WORKDIR"], "sessions.sqlite")))
+
+
+def build_app(resumable: bool) -> App:
+    """The agent and its tools, as an app that can be resumed or not."""
     approval = os.environ.get("PLUGPULL_APPROVAL") == "required"
-    charge = FunctionTool(charge_card, require_confirmation=approval)
     agent = LlmAgent(
         name="cashier",
-        model=ChatCompletions(model="scripted"),
-        tools=[lookup, calculator, charge, send_receipt],
+        model=OpenAILlm(model="scripted"),
+        instruction="Take care of the customer's order.",
+        tools=[lookup, calculator, FunctionTool(charge_card, require_confirmation=approval), send_receipt],
     )
-    if resumable:
-        return App(name=APP, root_agent=agent, resumability_config=ResumabilityConfig(is_resumable=True))
-    return App(name=APP, root_agent=agent)
+    return App(name=APP, root_agent=agent, resumability_config=ResumabilityConfig(is_resumable=resumable))
 
 
-def confirmation_asked(events: list[Event]) -> str | None:
-    """Return the id of the last request for a confirmation."""
-    calls = [call for event in events for call in event.get_function_calls() if call.name == CONFIRMATION]
-    return calls[-1].id if calls else None
-
-
-async def run() -> list[Event]:
-    """Start the run, or resume it as the docs say, and return the session's events."""
-    resumable = os.environ["PLUGPULL_MODE"] == "resumable"
-    sessions = SqliteSessionService(str(Path(os.environ["PLUGPULL_WORKDIR"], "sessions.sqlite")))
-    runner = Runner(app=make_app(resumable), session_service=sessions)
-    where = {"app_name": APP, "user_id": USER, "session_id": SESSION}
-    session = await sessions.get_session(**where)
-    if session is None:
-        if sys.argv[1] == "resume":
-            sys.exit("refused: there is no such session")
-        session = await sessions.create_session(**where)
-
-    decision = os.environ.get("PLUGPULL_DECISION")
-    arguments: dict[str, Any] = {}
-    if sys.argv[1] == "start":
-        arguments["new_message"] = types.UserContent(os.environ["PLUGPULL_PROMPT"])
-    elif decision:
-        confirmed = {"confirmed": decision == "approve"}
-        answer = types.FunctionResponse(
-            id=confirmation_asked(session.events), name=CONFIRMATION, response=confirmed
-        )
-        arguments["new_message"] = types.Content(role="user", parts=[types.Part(function_response=answer)])
-    elif not resumable:
-        arguments["new_message"] = types.UserContent("Please continue.")
-    if sys.argv[1] == "resume" and resumable:
-        if not session.events:
-            sys.exit("refused: the session has no invocation")
-        arguments["invocation_id"] = session.events[-1].invocation_id
-
-    async for _ in runner.run_async(user_id=USER, session_id=SESSION, **arguments):
-        pass
-    session = await sessions.get_session(**where)
-    assert session is not None
-    return session.events
-
-
-def final_response(events: list[Event]) -> str | None:
-    """Return the text that answers the last message of the user, or None."""
-    for event in reversed(events):
-        if event.author == "user":
-            return None
-        text = "".join(p.text for p in (event.content.parts or []) if p.text) if event.content else ""
-        if event.is_final_response() and text:
-            return text
+def last_confirmation(session: Session) -> tuple[types.FunctionCall, str] | None:
+    """Return the last question for a confirmation and the invocation that asked it."""
+    for event in reversed(session.events):
+        for call in event.get_function_calls():
+            if call.name == CONFIRMATION:
+                return call, event.invocation_id
     return None
 
 
-def main() -> None:
-    """Run, then hand in the answer, or say that the run waits for a person."""
-    plugpull.hello(framework="google-adk", version=importlib.metadata.version("google-adk"))
-    events = asyncio.run(run())
-    answer = final_response(events)
-    if answer is not None:
+def is_answered(session: Session, call: types.FunctionCall) -> bool:
+    """Return whether the session holds a response to a call."""
+    return any(r.id == call.id for event in session.events for r in event.get_function_responses())
+
+
+def message(text: str) -> types.Content:
+    """A message of the user."""
+    return types.Content(role="user", parts=[types.Part(text=text)])
+
+
+async def run() -> None:
+    """Start the run, or resume it as the docs say: with the decision if there is one."""
+    resumable = os.environ["PLUGPULL_MODE"] == "resumable"
+    sessions = open_sessions()
+    runner = Runner(app=build_app(resumable), session_service=sessions)
+    session = await sessions.get_session(app_name=APP, user_id=USER, session_id=SESSION)
+
+    if sys.argv[1] == "start":
+        if session is None:
+            await sessions.create_session(app_name=APP, user_id=USER, session_id=SESSION)
+        new_message = message(os.environ["PLUGPULL_PROMPT"])
+        events = runner.run_async(user_id=USER, session_id=SESSION, new_message=new_message)
+    elif session is None or not session.events:
+        sys.exit("refused: the session has no events to resume from")
+    elif decision := os.environ.get("PLUGPULL_DECISION"):
+        asked = last_confirmation(session)
+        if asked is None:
+            sys.exit("refused: nothing waits for a confirmation")
+        call, invocation_id = asked
+        response = types.FunctionResponse(
+            id=call.id, name=CONFIRMATION, response={"confirmed": decision == "approve"}
+        )
+        new_message = types.Content(role="user", parts=[types.Part(function_response=response)])
+        events = runner.run_async(
+            user_id=USER,
+            session_id=SESSION,
+            invocation_id=invocation_id if resumable else None,
+            new_message=new_message,
+        )
+    elif resumable:
+        invocation_id = session.events[-1].invocation_id
+        events = runner.run_async(user_id=USER, session_id=SESSION, invocation_id=invocation_id)
+    else:
+        new_message = message("Please continue.")
+        events = runner.run_async(user_id=USER, session_id=SESSION, new_message=new_message)
+
+    answer = None
+    async for event in events:
+        if event.is_final_response() and event.content and event.content.parts:
+            answer = event.content.parts[0].text
+
+    session = await sessions.get_session(app_name=APP, user_id=USER, session_id=SESSION)
+    asked = last_confirmation(session) if session else None
+    if answer:
         plugpull.answer(answer)
-    elif any(call.name == CONFIRMATION for event in events[-3:] for call in event.get_function_calls()):
+    elif session and asked and not is_answered(session, asked[0]):
         plugpull.paused()
+
+
+def main() -> None:
+    """Say which framework this is, then run."""
+    plugpull.hello(framework="google-adk", version=importlib.metadata.version("google-adk"))
+    asyncio.run(run())
 
 
 if __name__ == "__main__":
