@@ -80,7 +80,10 @@ def imports_only_its_framework(adapter: Adapter, _: Mapping[str, Scenario]) -> l
                 found.append(f"{shown}:{node.lineno}: a target is one file: take `{module}` into it")
             elif top in sys.stdlib_module_names or top == "plugpull":
                 continue
-            elif not any(top == d or d.startswith(f"{top}_") or top.startswith(d) for d in names):
+            elif not any(
+                top == d or d.startswith(f"{top}_") or top.startswith(d) or d.endswith(f"_{top}")
+                for d in names
+            ):
                 found.append(
                     f"{shown}:{node.lineno}: no lock installs `{top}`: add it to the .in, or do without"
                 )
