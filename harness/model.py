@@ -9,6 +9,11 @@
 3. A result without the token has failed. `ask-once-more` asks again, once, under a new id; `give-up` does not.
 4. It is strict, as the real API is: each assistant message with tool calls is followed by exactly one result
    for each of its ids, and no result stands anywhere else. https://platform.openai.com/docs/guides/function-calling
+5. Some frameworks write their transcript as text, with no message of the role `tool`. A token in a user message,
+   which nobody but the harness can make, shows there that its call has succeeded. A failed result leaves no such
+   trace: the call is asked for again until it succeeds.
+6. A request that demands a tool call (`tool_choice: required`) gets its answer as one, if a tool is offered that
+   takes an `answer` and nothing else.
 """
 
 from __future__ import annotations
@@ -21,7 +26,7 @@ from typing import Any, Literal
 
 from harness.history import canonical
 
-POLICY = 1
+POLICY = 2
 OnFailure = Literal["ask-once-more", "give-up"]
 #: What a tool's result looks like: `charge_card = done [ok-5f0c…]`. The value stands before the token.
 _VALUE = re.compile(r"= (?P<value>\S+) \[ok-")
@@ -129,17 +134,20 @@ class _Reading:
     values: dict[str, str] = field(default_factory=dict)
 
 
-def read_transcript(messages: Sequence[Message], token_of: Callable[[str], str]) -> tuple[Received, ...]:
-    """Return the results in a transcript, in order.
+def read_transcript(
+    messages: Sequence[Message], token_of: Callable[[str], str], workload: Workload
+) -> tuple[Received, ...]:
+    """Return the results in a transcript, in order; those that stand in it as text come last.
 
     Args:
         messages: the transcript.
         token_of: maps a call's identity to the token that a true result of it carries.
+        workload: names the calls whose results may stand in a transcript as text.
 
     Raises:
         Refused: a call without a result, a result twice, for an unknown id or at the wrong place.
     """
-    return tuple(_read(messages, token_of).received)
+    return tuple(_read(messages, token_of, workload).received)
 
 
 def next_turn(
@@ -147,13 +155,21 @@ def next_turn(
     messages: Sequence[Message],
     token_of: Callable[[str], str],
     mint: Callable[[], str] = fresh_call_id,
+    answer_tool: str | None = None,
 ) -> Turn:
     """Return the model's next turn for a transcript, by the policy of this module's docstring.
+
+    Args:
+        workload: what it will ask for.
+        messages: the transcript.
+        token_of: see `read_transcript`.
+        mint: makes the id of a call.
+        answer_tool: the tool that an answer is handed to; None where it is text.
 
     Raises:
         Refused: see `read_transcript`.
     """
-    reading = _read(messages, token_of)
+    reading = _read(messages, token_of, workload)
     done = {identity(r.tool, r.arguments) for r in reading.received if r.succeeded}
     tries: dict[str, int] = {}
     for result in reading.received:
@@ -167,7 +183,10 @@ def next_turn(
         if missing:
             return Turn(calls=tuple(Call(mint(), ask.tool, ask.arguments) for ask in missing))
     last = question.turns[-1][-1].identity if question.turns else ""
-    return Turn(answer=question.answer.replace("{last}", reading.values.get(last, "unknown")))
+    answer = question.answer.replace("{last}", reading.values.get(last, "unknown"))
+    if answer_tool is not None:
+        return Turn(calls=(Call(mint(), answer_tool, {"answer": answer}),))
+    return Turn(answer=answer)
 
 
 def _question(workload: Workload, messages: Sequence[Message]) -> Question:
@@ -179,7 +198,7 @@ def _question(workload: Workload, messages: Sequence[Message]) -> Question:
     return workload.questions[0]
 
 
-def _read(messages: Sequence[Message], token_of: Callable[[str], str]) -> _Reading:
+def _read(messages: Sequence[Message], token_of: Callable[[str], str], workload: Workload) -> _Reading:
     reading = _Reading()
     open_calls: dict[str, Call] = {}
     used: set[str] = set()
@@ -210,7 +229,26 @@ def _read(messages: Sequence[Message], token_of: Callable[[str], str]) -> _Readi
             open_calls[call.id] = call
     if open_calls:
         raise _missing(open_calls)
+    _read_text(messages, token_of, workload, reading)
     return reading
+
+
+def _read_text(
+    messages: Sequence[Message], token_of: Callable[[str], str], workload: Workload, reading: _Reading
+) -> None:
+    """Add the results that stand in user messages as text; a result's token serves as its id."""
+    known = {identity(r.tool, r.arguments) for r in reading.received if r.succeeded}
+    texts = [message.text for message in messages if message.role == "user"]
+    asks = {a.identity: a for q in workload.questions for batch in q.turns for a in batch}
+    for name, ask in asks.items():
+        token = token_of(name)
+        text = next((text for text in texts if token in text), None)
+        if text is None or name in known:
+            continue
+        reading.received.append(Received(token, ask.tool, ask.arguments, True))
+        value = re.search(rf"= (\S+) {re.escape(token)}", text)
+        if value is not None:
+            reading.values[name] = value[1]
 
 
 def _missing(open_calls: Mapping[str, Call]) -> Refused:

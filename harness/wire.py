@@ -27,6 +27,18 @@ def chat_messages(body: Mapping[str, Any]) -> tuple[Message, ...]:
     return tuple(_chat_message(row) for row in rows)
 
 
+def answer_tool(body: Mapping[str, Any]) -> str | None:
+    """Return the tool that an answer must be handed to: the one that takes an `answer`, where a call is demanded."""
+    if body.get("tool_choice") != "required":
+        return None
+    for tool in body.get("tools") or ():
+        function = tool.get("function") or {}
+        parameters = function.get("parameters") or {}
+        if list(parameters.get("properties") or ()) == ["answer"]:
+            return str(function.get("name"))
+    return None
+
+
 def _chat_message(row: Any) -> Message:
     if not isinstance(row, dict) or not isinstance(row.get("role"), str):
         raise Refused("no-role", "A message must be an object with a 'role'.")

@@ -359,12 +359,13 @@ class LegWorld:
         try:
             body = json.loads(raw)
             messages = wire.chat_messages(body)
-            results = read_transcript(messages, self._trial.token)
+            results = read_transcript(messages, self._trial.token, self._trial.workload)
+            answer_tool = wire.answer_tool(body)
         except Refused as refused:
             record("model-refused", self.index, turn=turn_number, rule=refused.rule, text=str(refused))
             self._last_answered = True
             return Reply(400, wire.refusal(refused), "application/json")
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             record("model-refused", self.index, turn=turn_number, rule="not-understood", text=repr(error))
             return Reply(400, wire.refusal(Refused("not-understood", repr(error))), "application/json")
         new = [r for r in results if r.id not in self._results_seen]
@@ -384,7 +385,7 @@ class LegWorld:
                     if point.kind == "model" and point.n == turn_number:
                         arrival.points.append((strike, point))
         await self._hold(arrival, "before")
-        turn = next_turn(self._trial.workload, messages, self._trial.token, self._trial.mint)
+        turn = next_turn(self._trial.workload, messages, self._trial.token, self._trial.mint, answer_tool)
         record(
             "model-answered",
             self.index,

@@ -181,7 +181,7 @@ def test_a_batchs_results_may_come_in_any_order() -> None:
 
 def refused(messages: Sequence[Message]) -> str:
     with pytest.raises(Refused) as error:
-        read_transcript(messages, token_of)
+        read_transcript(messages, token_of, workload())
     with pytest.raises(Refused):
         ask(messages)
     return error.value.rule
@@ -238,5 +238,62 @@ def test_whatever_the_model_asked_for_is_no_broken_transcript(steps: list[bool])
         if not turn.calls:
             break
         messages += [assistant(turn), *(result(call, good=good) for call in turn.calls)]
-    received = read_transcript(messages, token_of)
+    received = read_transcript(messages, token_of, workload())
     assert [r.succeeded for r in received] == steps[: len(received)]
+
+
+# --- transcripts that are text ---
+
+
+def told(*asks: Ask, value: str = "done", good: bool = True) -> Message:
+    """Return a user message in which results stand as text."""
+    tokens = [token_of(a.identity) if good else "[ok-0123456789abcdef]" for a in asks]
+    lines = [f"{a.tool} o-1 = {value} {token}" for a, token in zip(asks, tokens, strict=True)]
+    return Message("user", "\n".join(("Observation:", *lines)))
+
+
+def test_a_result_that_stands_in_a_user_message_is_progress() -> None:
+    assert asked(ask([USER, told(CHARGE)])) == ["send_receipt"]
+    assert ask([USER, told(CHARGE), told(RECEIPT)]).answer == "o-1 is paid."
+
+
+def test_two_results_in_one_user_message_are_both_progress() -> None:
+    assert ask([USER, told(CHARGE, RECEIPT)]).answer == "o-1 is paid."
+
+
+def test_a_result_as_text_is_received_once_and_its_token_is_its_id() -> None:
+    (received,) = read_transcript([USER, told(CHARGE), told(CHARGE)], token_of, workload())
+    assert (received.id, received.tool, received.succeeded) == (
+        token_of(CHARGE.identity),
+        "charge_card",
+        True,
+    )
+
+
+def test_a_result_as_text_that_also_has_its_message_is_not_received_twice() -> None:
+    messages = [*after(True), told(CHARGE)]
+    assert [r.id for r in read_transcript(messages, token_of, workload())] == [
+        message.call_id for message in messages if message.role == "tool"
+    ]
+
+
+def test_a_failed_result_as_text_is_no_progress_however_often() -> None:
+    assert asked(ask([USER, *[told(CHARGE, good=False)] * 3])) == ["charge_card"]
+
+
+@pytest.mark.parametrize("role", ["assistant", "system"])
+def test_a_token_that_the_agent_itself_says_is_no_progress(role: str) -> None:
+    assert asked(ask([USER, Message(role, told(CHARGE).text)])) == ["charge_card"]
+
+
+def test_the_value_of_a_result_as_text_is_known() -> None:
+    messages = [USER, told(LOOKUPS[0], value="7"), Message("user", "And again, #second.")]
+    assert ask(messages).answer == "7 it is."
+
+
+def test_an_answer_is_handed_to_the_tool_that_takes_it() -> None:
+    turn = next_turn(workload(), after(True, True), token_of, lambda: "call_1", "final_answer")
+    assert turn == Turn(calls=(Call("call_1", "final_answer", {"answer": "o-1 is paid."}),))
+    assert asked(next_turn(workload(), after(True), token_of, lambda: "call_1", "final_answer")) == [
+        "send_receipt"
+    ]

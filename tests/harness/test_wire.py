@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model import Call, Refused, Turn
-from harness.wire import chat_messages, chat_reply, chat_stream, refusal
+from harness.wire import answer_tool, chat_messages, chat_reply, chat_stream, refusal
 
 json_values = st.one_of(st.text(max_size=20), st.integers(-(10**6), 10**6), st.booleans(), st.none())
 calls = st.builds(
@@ -126,3 +126,30 @@ def test_a_message_without_a_role_is_refused(row: Any) -> None:
 def test_a_refusal_has_the_form_of_the_real_apis_error() -> None:
     error = json.loads(refusal(Refused("result-twice", "Duplicate tool result.")))["error"]
     assert (error["message"], error["type"]) == ("Duplicate tool result.", "invalid_request_error")
+
+
+def offered(*tools: tuple[str, tuple[str, ...]], choice: str = "required") -> dict[str, Any]:
+    """Return a request that offers tools by their names and parameters."""
+    rows = [
+        {"type": "function", "function": {"name": n, "parameters": {"properties": {key: {} for key in p}}}}
+        for n, p in tools
+    ]
+    return {"messages": [], "tools": rows, "tool_choice": choice}
+
+
+CHARGE = ("charge_card", ("order", "amount"))
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        (offered(CHARGE, ("final_answer", ("answer",))), "final_answer"),
+        (offered(CHARGE, ("final_answer", ("answer",)), choice="auto"), None),
+        (offered(CHARGE), None),
+        (offered(CHARGE, ("reply", ("answer", "mood"))), None),
+        ({"messages": [], "tool_choice": "required"}, None),
+        ({"messages": []}, None),
+    ],
+)
+def test_an_answer_goes_to_a_tool_where_a_call_is_demanded(body: dict[str, Any], name: str | None) -> None:
+    assert answer_tool(body) == name
