@@ -144,7 +144,7 @@ class _Cells(_Strict):
 
 
 class Unsupported(_Cells):
-    """What the framework lacks: a scenario, or a capability (`tool-call-id`, `approval`)."""
+    """What the framework lacks: a scenario, or a capability (`tool-call-id`, `approval`, `session-store`, `resume`)."""
 
     capability: Text | None = None
     reason: Text
@@ -229,6 +229,12 @@ class Adapter(_Strict):
                 return entry
         return None
 
+    def _cannot_resume(self, mode: str) -> bool:
+        return any(
+            entry.capability == "resume" and _any(mode, entry.modes) and not entry.versions
+            for entry in self.unsupported
+        )
+
     def promise(
         self, anomaly: Anomaly, version: str, mode: str, scenario: str, point: str, key: KeyUse | None
     ) -> Promise | None:
@@ -242,8 +248,12 @@ class Adapter(_Strict):
     def _consistent(self) -> Adapter:
         if self.control != bool(self.known):
             raise ValueError("a control, and only a control, lists [[known]] verdicts")
-        if not self.control and any(mode.recipe is None for mode in self.modes.values()):
-            raise ValueError("every mode of a framework needs a [modes.NAME.recipe]")
+        for name, mode in self.modes.items():
+            if not self.control and (mode.recipe is None) != self._cannot_resume(name):
+                raise ValueError(
+                    f"modes.{name}.recipe: every mode of a framework needs one, unless [[unsupported]] "
+                    'capability = "resume" says that there is no call to resume by'
+                )
         if not (self.folder / self.target).is_file():
             raise ValueError(f"target: there is no file {self.target}")
         for name, mode in self.modes.items():

@@ -72,11 +72,23 @@ class Shot:
         """Return the id of the cell of this shot with this use of the key."""
         return coordinates_id({"shot": self.id, "key": key})
 
+    def needs(self, key: KeyUse | None) -> tuple[str, ...]:
+        """Return the capabilities of a framework that a cell needs.
+
+        `resume` is one of them unless the resume is left out where the start did not fail.
+        """
+        legs = [leg for stage in self.case.stages for leg in stage]
+        resumes = any(leg.word == "resume" and leg.only == "always" for leg in legs)
+        return (
+            ("approval",) * self.case.approval
+            + ("session-store",) * self.case.store
+            + ("tool-call-id",) * (key == "with")
+            + ("resume",) * resumes
+        )
+
     def lacks(self, key: KeyUse | None) -> Unsupported | None:
         """Return why a cell is not supported, or None."""
-        needs = ("approval",) * self.case.approval + ("session-store",) * self.case.store
-        needs += ("tool-call-id",) * (key == "with")
-        return self.adapter.lacks(self.version, self.mode, self.scenario.name, self.point, needs)
+        return self.adapter.lacks(self.version, self.mode, self.scenario.name, self.point, self.needs(key))
 
     @property
     def lacking(self) -> Unsupported | None:

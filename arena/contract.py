@@ -18,7 +18,6 @@ from arena.adapters import (
     TODO,
     Adapter,
     AdapterError,
-    KeyUse,
     Known,
     Promise,
     Unsupported,
@@ -113,7 +112,7 @@ def does_or_says_why_not(adapter: Adapter, scenarios: Mapping[str, Scenario]) ->
     for shot in _shots(adapter, scenarios):
         for key in shot.keys:
             if shot.lacks(key) is None:
-                supported.update(_needs(shot, key))
+                supported.update(shot.needs(key))
     return [
         f"{_target(adapter)}: {remedy}, or say in adapter.toml why it cannot: "
         f'[[unsupported]] capability = "{capability}"'
@@ -291,11 +290,6 @@ def _entries(adapter: Adapter) -> Iterable[tuple[str, _Entry]]:
 
 def _shots(adapter: Adapter, scenarios: Mapping[str, Scenario]) -> tuple[Shot, ...]:
     return select(Wanted((f"{adapter.id}@all",), full=True), {adapter.id: adapter}, scenarios)
-
-
-def _needs(shot: Shot, key: KeyUse | None) -> set[str]:
-    needs = {"approval": shot.case.approval, "session-store": shot.case.store, "tool-call-id": key == "with"}
-    return {capability for capability, needed in needs.items() if needed}
 
 
 def _pins(lock: Path) -> dict[str, str]:

@@ -99,6 +99,7 @@ url = "TODO: https://… of the page it stands on"
 checked = "TODO: the day you read it, e.g. $today"
 
 # What it lacks. Take an entry out when target.py has what it names; else say why it cannot, and link the docs.
+# A framework that cannot resume at all has no recipe, and an entry with capability = "resume".
 [[unsupported]]
 capability = "tool-call-id"
 reason = "TODO: why a tool does not learn its call's id; or take this entry out and send the id: plugpull.effect(…, key=…)"

@@ -95,6 +95,23 @@ def test_what_is_wrong_is_named_with_file_and_field(
     assert named in str(error.value)
 
 
+NO_RESUME = """
+[[unsupported]]
+capability = "resume"
+reason = "Its memory goes with the process."
+url = "https://example.org/memory"
+checked = 2026-11-30
+"""
+
+
+def test_a_framework_that_cannot_resume_has_no_recipe(load: Callable[[str], object]) -> None:
+    assert load(GOOD.replace(RECIPE, "") + NO_RESUME)
+    with pytest.raises(AdapterError, match=r"modes\.plain\.recipe"):
+        load(GOOD + NO_RESUME)
+    with pytest.raises(AdapterError, match=r"modes\.plain\.recipe"):
+        load(GOOD.replace(RECIPE, "") + NO_RESUME.replace("reason", 'modes = ["another"]\nreason'))
+
+
 def test_a_folder_without_a_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(AdapterError, match=r"empty/adapter\.toml"):

@@ -96,3 +96,13 @@ def test_the_command_that_reproduces_a_shot_selects_it_alone() -> None:
 
 def test_the_selection_is_stable() -> None:
     assert [s.id for s in chosen()] == [s.id for s in chosen()]
+
+
+def test_a_cell_needs_a_resume_unless_its_scenario_makes_none_or_only_after_a_failure() -> None:
+    without = {
+        shot.scenario.name
+        for shot in chosen("langgraph@all")
+        for key in shot.keys
+        if "resume" not in shot.needs(key)
+    }
+    assert without == {"start-again", "lost-answer"}
