@@ -77,6 +77,22 @@ def test_findings_are_numbered_in_order() -> None:
     assert numbers == list(range(1, len(numbers) + 1))
 
 
+def test_postgres_has_the_verdicts_of_sqlite_in_every_cell() -> None:
+    """The eleventh finding."""
+
+    def verdicts(mode: str) -> dict[tuple[str, str, str | None], str]:
+        return {
+            (r.scenario, r.point, r.key): r.verdict
+            for (target, version, found, _), results in _newest().items()
+            for r in results
+            if (target, version, found) == ("langgraph", "1.2.24", mode)
+        }
+
+    postgres, sqlite = verdicts("graph-sync-postgres"), verdicts("graph-sync")
+    assert len(postgres) > 100
+    assert {cell: sqlite[cell] for cell in postgres} == postgres
+
+
 def test_every_failing_cell_carries_a_stance_for_each_anomaly() -> None:
     failing = [
         r for file in published(ROOT / "results").values() for r in file.results if r.verdict == "FAIL"
