@@ -214,6 +214,9 @@ class _Run:
                 self._mark,
                 cold=self._plan.cold,
             )
+        except BaseException:
+            world.begun.set()  # whoever called all the same must not keep the socket from being drained
+            raise
         finally:
             os.close(output)
             os.close(null)
@@ -241,6 +244,7 @@ class _Run:
             version=plan.audit.version if plan.audit else None,
             environment={k: v for k, v in plan.environment.items() if k.startswith("PLUGPULL_")} or None,
         )
+        world.begun.set()
         return leg
 
     async def _follow(self, leg: _Leg, together: tuple[_Leg, ...]) -> None:
@@ -406,10 +410,11 @@ class _Run:
             text = leg.stderr.read_text(errors="replace")
         except OSError:
             return ""
-        tail = "\n".join(text.strip().splitlines()[-_STDERR_LINES:])
+        # scrubbed before it is cut, since a path that is cut in two is no longer found
+        tail = self.scrubbed("\n".join(text.strip().splitlines()[-_STDERR_LINES:]))
         if len(tail) > _STDERR_CHARACTERS:
             tail = "...(truncated)" + tail[-_STDERR_CHARACTERS:]
-        return self.scrubbed(tail)
+        return tail
 
     def scrubbed(self, text: str) -> str:
         """Return text without the paths of this machine."""

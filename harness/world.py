@@ -154,6 +154,8 @@ class LegWorld:
         self._last_request = ""
         self._last_answered = True
         self._results_seen: set[str] = set()
+        #: Set once the history says that the leg has started: a warm leg may call before its launch is known here.
+        self.begun = asyncio.Event()
 
     @property
     def base_url(self) -> str:
@@ -216,6 +218,7 @@ class LegWorld:
         what, _, name = rest.partition("/")
         if what == "drained":
             return Reply()
+        await self.begun.wait()
         if exchange.method != "POST":
             return _text("every request to the provider is a POST", 405)
         pid = kernel.peer_pid(exchange.connection)
@@ -343,6 +346,7 @@ class LegWorld:
 
     async def model(self, exchange: Exchange, endpoint: str) -> Reply:
         """Answer a request to the model for this leg."""
+        await self.begun.wait()
         arrival = _Arrival(exchange)
         raw = exchange.body
         record = self._trial.recorder.add

@@ -4,14 +4,16 @@ import asyncio
 import json
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from arena.boundaries import boundaries
 from harness.history import History
+from harness.launch import Launched, Launcher
 from harness.plan import LegPlan
 from harness.world import World, _calculate
-from tests.trials import CHARGE, WORKLOAD, Trials, errors, exits, fault, kill, said
+from tests.trials import CHARGE, CHARGES, WORKLOAD, Trials, errors, exits, fault, kill, said
 
 
 def test_an_effect_is_recorded_even_if_the_caller_dies_right_after_sending(trials: Trials) -> None:
@@ -54,6 +56,23 @@ def test_an_agent_that_dies_with_open_requests_loses_none(trials: Trials) -> Non
     assert history.events[-1].kind == "closed"
 
 
+def test_a_leg_that_calls_before_its_launch_is_known_is_recorded_after_its_start(
+    trials: Trials, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a loaded machine a warm leg's first call arrives before the fork server's answer is read."""
+    launch = Launcher.launch
+
+    async def late(*arguments: Any, **options: Any) -> Launched:
+        launched = await launch(*arguments, **options)
+        await asyncio.sleep(0.5)
+        return launched
+
+    monkeypatch.setattr(Launcher, "launch", late)
+    kinds = [event.kind for event in trials.run_once(CHARGES, warm=True)]
+    assert kinds[0] == "leg-started"
+    assert "recorded" in kinds
+
+
 def test_what_waits_in_the_accept_queue_at_the_end_is_still_recorded(tmp_path: Path) -> None:
     """The loop has not even accepted these connections when it is told to drain: their callers are long gone."""
 
@@ -62,6 +81,7 @@ def test_what_waits_in_the_accept_queue_at_the_end_is_still_recorded(tmp_path: P
         await world.start()
         trial = world.open_trial("t", WORKLOAD, {})
         leg = await trial.open_leg(())
+        leg.begun.set()
         for n in range(40):
             with socket.socket(socket.AF_UNIX) as caller:
                 caller.connect(str(leg.path))
