@@ -32,7 +32,7 @@ def measure_overheads(
     chosen = {
         (s.adapter.id, s.version, s.mode): s
         for s in shots
-        if s.adapter.modes[s.mode].baseline and (s.adapter.id, s.version) in targets
+        if s.adapter.modes[s.mode].baseline and not s.lacking and (s.adapter.id, s.version) in targets
     }
     found: dict[tuple[str, str], list[Overhead]] = {}
     with Engines() as engines, TrialPool(1, ceiling_s) as pool:
