@@ -212,6 +212,8 @@ def to_text(file: ResultsFile, *, packed: bool = False) -> str:
     """
     data = file.model_dump(mode="json", by_alias=True, exclude_none=False)
     data["results"] = [_slim(result) for result in data["results"]]
+    if not data["run"]["overheads"]:  # absent: not measured
+        del data["run"]["overheads"]
     lines = ["{", f'"schema": {data["schema"]},']
     if packed:
         columns = _pack(data)
