@@ -22,7 +22,7 @@ from google.adk.tools import FunctionTool, ToolContext
 from google.genai import types
 from typing_extensions import override
 
-try:  # its own OpenAI client was an experiment before it became an integration
+try:  # in older versions the OpenAI client is still in the labs
     from google.adk.integrations.openai import OpenAILlm
 except ImportError:
     from google.adk.labs.openai import OpenAILlm
