@@ -167,7 +167,7 @@ def test_a_page_is_complete_without_javascript_and_fits_a_phone(
 def test_search_finds_a_scenario_and_nothing_is_stored(page: Page, sample_address: str) -> None:
     page.goto(sample_address)
     page.locator("input[name=query]").fill("payment")
-    expect(page.locator(".md-search-result__item").first).to_be_visible(timeout=10_000)
+    expect(page.locator(".md-search-result__item").first).to_be_visible(timeout=60_000)
     page.goto(f"{sample_address}data/")
     assert page.evaluate("Object.keys(localStorage).length") == 0
 
