@@ -334,8 +334,8 @@ if MODE == "temporal":
 async def temporal(prompt: str | None) -> Any:
     """Run the agent in a Temporal workflow, with a worker in this process."""
     client = await Client.connect(os.environ["PLUGPULL_ENGINE"], plugins=[durable.PydanticAIPlugin()])
-    # plugpull is used in activities only, so the sandbox of workflows may pass it through
-    restrictions = SandboxRestrictions.default.with_passthrough_modules("plugpull")
+    # used in activities only, so the sandbox of workflows may pass them through; 1.x does not know httpx2 itself
+    restrictions = SandboxRestrictions.default.with_passthrough_modules("plugpull", "httpx2")
     runner = SandboxedWorkflowRunner(restrictions=restrictions)
     async with Worker(client, task_queue=SESSION, workflows=[Billing], workflow_runner=runner):
         number = question(prompt)
