@@ -18,7 +18,7 @@ from arena.cells import Shot, Wanted, select
 from arena.journal import Journal, JournalError, Record, journals, read_journal
 from arena.overhead import measure_overheads
 from arena.progress import progress_to
-from arena.results import Result, to_text
+from arena.results import Result, divided, to_text
 from arena.runner import record_of
 from arena.scenario import find_scenarios
 from arena.session import (
@@ -109,10 +109,11 @@ def publish_command(
             for text in differences[:10]:
                 console.print(f"verify: {text}", markup=False)
             return 2
-        path = _free_path(root / "results" / key[0] / key[1], session.plan["date"])
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(to_text(file, packed=True), encoding="utf-8")
-        written.append(path)
+        for part in divided(file):
+            path = _free_path(root / "results" / key[0] / key[1], session.plan["date"])
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(to_text(part, packed=True), encoding="utf-8")
+            written.append(path)
     for path in written:
         print(path.relative_to(root))
     return 0

@@ -24,6 +24,8 @@ SCHEMA = 1
 DIGITS = 16
 #: Of a trial's digest in its row, which has to differ from its cell's other rows only.
 ROW_DIGITS = 10
+#: Bytes that a published file may have.
+FIT_FOR_GIT = 3_000_000
 
 
 class ResultsError(Exception):
@@ -228,6 +230,32 @@ def to_text(file: ResultsFile, *, packed: bool = False) -> str:
     lines.append(",\n".join(maps))
     lines.append("}")
     return "\n".join(lines) + "\n"
+
+
+def divided(file: ResultsFile, limit: int = FIT_FOR_GIT) -> tuple[ResultsFile, ...]:
+    """Return a file as it is, or its modes in several files of the same run, each at most `limit` bytes when packed.
+
+    A mode is never divided, so a single mode may still be larger.
+    """
+
+    def part(modes: list[str]) -> ResultsFile:
+        results = tuple(r for r in file.results if r.mode in modes)
+        used = {seen.witness for result in results for seen in result.trials.outcomes}
+        witnesses = {key: history for key, history in file.witnesses.items() if key in used}
+        return file.model_copy(update={"results": results, "witnesses": witnesses})
+
+    def size(some: ResultsFile) -> int:
+        return len(to_text(some, packed=True).encode())
+
+    if size(file) <= limit:
+        return (file,)
+    groups: list[list[str]] = []
+    for mode in dict.fromkeys(result.mode for result in file.results):
+        if groups and size(part([*groups[-1], mode])) <= limit:
+            groups[-1].append(mode)
+        else:
+            groups.append([mode])
+    return tuple(part(group) for group in groups)
 
 
 #: Fields of a result that are packed field by field, and not as a whole.

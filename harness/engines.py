@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -29,7 +28,6 @@ READY_LIMIT_S = 120.0
 #: An engine whose standard input has ended may take this long to end its server.
 END_LIMIT_S = 10.0
 _STDERR_LINES = 8
-_RLIMIT_LOCKS = 10
 
 
 class EngineFailed(RuntimeError):
@@ -93,7 +91,7 @@ class Engines:
                 stderr=err,
                 start_new_session=True,
                 # marked before its first instruction, so that no child of it can be missed
-                preexec_fn=lambda: resource.setrlimit(_RLIMIT_LOCKS, (mark, mark)),
+                preexec_fn=lambda: kernel.carry_mark(mark),
             )
         engine = Engine(name, "", mark, process, directory)
         try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import resource
 import secrets
 import signal
 import socket
@@ -23,6 +24,7 @@ Connection = socket.socket | TransportSocket
 LINUX = sys.platform == "linux"
 #: The upper half of every mark: no limit that anybody sets by hand looks like it.
 _MARK = 0x706C7567
+_RLIMIT_LOCKS = 10
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _SOCK_DIAG_BY_FAMILY = 20
@@ -290,6 +292,11 @@ def executable(pid: int) -> str | None:
 def new_mark() -> int:
     """Return a number that marks the processes of one trial."""
     return _MARK << 32 | secrets.randbits(32)
+
+
+def carry_mark(mark: int) -> None:
+    """Mark this process and whatever it will start. `harness.forkserver` does the same on its own."""
+    resource.setrlimit(_RLIMIT_LOCKS, (mark, mark))
 
 
 def mark_of(pid: int) -> int | None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from arena.adapters import adapter_folders, find_adapters
-from arena.contract import RULES, Rule, check_folder
+from arena.adapters import find_adapters
+from arena.contract import RULES, Rule
 from arena.scenario import find_scenarios
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,8 +17,3 @@ SCENARIOS = find_scenarios()
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_every_adapter_keeps_to_every_rule(name: str, rule: Rule) -> None:
     assert rule(ADAPTERS[name], SCENARIOS) == []
-
-
-@pytest.mark.parametrize("name", sorted(ADAPTERS))
-def test_nothing_is_missing_in_an_adapters_folder(name: str) -> None:
-    assert check_folder(adapter_folders(ROOT / "adapters")[name], SCENARIOS) == []

@@ -6,7 +6,17 @@ from pathlib import Path
 import pytest
 
 from arena.adapters import find_adapters
-from arena.results import SCHEMA, ResultsError, frame, json_schema, published, read_results, to_text
+from arena.results import (
+    FIT_FOR_GIT,
+    SCHEMA,
+    ResultsError,
+    divided,
+    frame,
+    json_schema,
+    published,
+    read_results,
+    to_text,
+)
 from arena.scenario import find_scenarios
 from arena.verify import verify_file
 
@@ -41,7 +51,26 @@ def test_every_published_file_stands_where_it_belongs(path: Path) -> None:
 
 @pytest.mark.parametrize("path", SHOWN)
 def test_no_published_file_is_too_large_for_git(path: Path) -> None:
-    assert path.stat().st_size <= 3_000_000
+    assert path.stat().st_size <= FIT_FOR_GIT
+
+
+@pytest.mark.parametrize("path", SHOWN)
+def test_a_file_that_is_too_large_is_divided_by_modes_and_nothing_is_lost(path: Path) -> None:
+    whole = FILES[path]
+    if len({result.mode for result in whole.results}) == 1:
+        assert divided(whole, 1) == (whole,)
+        return
+    size = len(to_text(whole, packed=True).encode())
+    assert divided(whole, size) == (whole,)
+    parts = divided(whole, size - 1)
+    assert len(parts) > 1
+    assert tuple(result for part in parts for result in part.results) == whole.results
+    modes = [{result.mode for result in part.results} for part in parts]
+    assert sum(map(len, modes)) == len(set().union(*modes))
+    for part in parts:
+        assert len(to_text(part, packed=True).encode()) < size
+        assert verify_file(part, find_scenarios()) == []
+        assert part.run == whole.run
 
 
 @pytest.mark.parametrize("path", SHOWN)
